@@ -1,0 +1,5 @@
+"""``python -m bisectbot`` is the ``bisectbot`` command."""
+
+from bisectbot.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""Who changed it: observations in, next experiments and verdict out. Pure."""

@@ -1,0 +1,1 @@
+"""The whole pipeline on an example history: a configuration of the service, nothing more."""

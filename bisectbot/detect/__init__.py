@@ -1,0 +1,1 @@
+"""Where a level changed: numbers in, steps out. Pure."""

@@ -1,0 +1,1 @@
+"""What is run: job files, axes, units, KPIs."""

@@ -1,0 +1,1 @@
+"""To whom, and that it arrives: recipients, outbox, SMTP, replies."""

@@ -1,0 +1,1 @@
+"""What is said: findings, mail text, machine-readable twin. Pure."""

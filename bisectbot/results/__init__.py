@@ -1,0 +1,1 @@
+"""What came out: parsers of raw logs, run matrices, comparison, LKP table."""

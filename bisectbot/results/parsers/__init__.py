@@ -1,0 +1,1 @@
+"""Parsers of raw logs, one file each, registered by name."""

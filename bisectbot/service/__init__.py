@@ -1,0 +1,1 @@
+"""Who does it unattended: watch, plan, dispatch, reap, detect, advance, report, send."""

@@ -1,0 +1,1 @@
+"""What happened to the code: git mirror, heads, commit graph, what is really new."""

@@ -1,0 +1,1 @@
+"""What is remembered: tables, migrations, artifacts, leases."""

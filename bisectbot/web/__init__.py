@@ -1,0 +1,1 @@
+"""What people see: JSON API, pages, metrics, the workers' endpoint."""

@@ -1,0 +1,1 @@
+"""What runs beside a host: Celery app and tasks, builders, hosts, benchmarks, monitors."""

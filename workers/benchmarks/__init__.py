@@ -1,0 +1,1 @@
+"""Benchmark adapters, one a file."""

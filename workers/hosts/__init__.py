@@ -1,0 +1,1 @@
+"""Host drivers, one a file."""

@@ -1,0 +1,1 @@
+"""What is recorded beside a run, one collector a file."""
