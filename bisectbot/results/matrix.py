@@ -74,9 +74,7 @@ class RunMatrix:
 
     def to_json(self) -> dict[str, list[Number | None] | list[str]]:
         """Give what ``from_json`` reads back to an equal matrix; ``null`` marks a missing value."""
-        data: dict[str, list[Number | None] | list[str]] = {
-            name: list(row) for name, row in self.stats.items()
-        }
+        data: dict[str, list[Number | None] | list[str]] = {name: list(row) for name, row in self.stats.items()}
         if self.sources:
             data[SOURCES] = list(self.sources)
         return data
@@ -116,8 +114,7 @@ class MatrixSet:
         if not isinstance(axes, dict):
             raise UserError(f"{where}: axes: expected an object of key: value, found {axes!r:.60}")
         matrices = {
-            commit: RunMatrix.from_json(stats, f"{where}: {commit}")
-            for commit, stats in data["matrices"].items()
+            commit: RunMatrix.from_json(stats, f"{where}: {commit}") for commit, stats in data["matrices"].items()
         }
         return cls(matrices, {key: str(value) for key, value in axes.items()})
 

@@ -1,0 +1,114 @@
+"""What the server gives a worker that claims: a run or a build, whole, so that the worker needs nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from bisectbot.jobs.kpi import Kpi
+
+
+@dataclass(frozen=True)
+class Job:
+    """One testcase with every parameter fixed, for one host group.
+
+    ``benchmark`` names the adapter (``command``, ``will-it-scale``); ``command`` is the program's shell line where
+    the adapter wants one. ``timeout_s`` bounds one run in farm seconds, ``output_limit`` what it may print, in bytes.
+    """
+
+    name: str
+    testcase: str
+    benchmark: str
+    group: str
+    kpis: tuple[Kpi, ...]
+    command: str = ""
+    parameters: tuple[tuple[str, str], ...] = ()
+    timeout_s: float = 600.0
+    output_limit: int = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class BuildRecipe:
+    """How a commit becomes something that can be measured.
+
+    ``builder`` names the builder (``command``, ``kernel``), ``command`` its shell line, run at the root of the work
+    tree; ``outputs`` are globs of what to keep (all of the work tree's untracked and changed files if empty).
+    """
+
+    name: str
+    builder: str
+    command: str = ""
+    outputs: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    timeout_s: float = 3600.0
+
+    def digest(self) -> str:
+        """16 hex digits that change when anything that shapes the result changes; part of a build's identity."""
+        told = [self.builder, self.command, list(self.outputs), [list(pair) for pair in self.environment]]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class BuildAssignment:
+    """A claimed build. ``fetch_url`` is where ``ref`` (of ``commit``, 40 hex) can be fetched from."""
+
+    build: int
+    token: int
+    lease_s: float
+    commit: str
+    fetch_url: str
+    ref: str
+    recipe: BuildRecipe
+
+
+@dataclass(frozen=True)
+class RunAssignment:
+    """A claimed run. ``artifact`` is the SHA-256 of the build's archive, ``signature`` what was built (equal code,
+    equal signature). ``fresh_boot`` asks for a boot of its own; otherwise a host stays on what it has booted."""
+
+    run: int
+    token: int
+    lease_s: float
+    host: str
+    job: Job
+    commit: str
+    artifact: str
+    signature: str
+    fresh_boot: bool = False
+
+
+@dataclass(frozen=True)
+class RunClaim:
+    """A worker asks for work for ``host``. ``instance`` is unique to this worker process; ``signature`` and ``boot``
+    tell what the host has booted, "" if nothing."""
+
+    host: str
+    instance: str
+    signature: str = ""
+    boot: str = ""
+
+
+@dataclass(frozen=True)
+class BuildClaim:
+    """A builder asks for work; ``builder`` is its name, ``instance`` unique to this process."""
+
+    builder: str
+    instance: str
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """Still at it. ``kind`` is ``run`` or ``build``."""
+
+    kind: str
+    id: int
+    token: int
+
+
+@dataclass(frozen=True)
+class HeartbeatReply:
+    """``go_on`` False: stop at once, nobody wants the result (cancelled, or claimed by someone else)."""
+
+    go_on: bool
+    reason: str = ""

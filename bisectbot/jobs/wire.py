@@ -1,0 +1,33 @@
+"""Frozen dataclasses as JSON and back, for everything that crosses between server and workers."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from bisectbot.errors import UserError
+
+T = TypeVar("T")
+
+
+@cache
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def encode(value: object) -> bytes:
+    """``value``, a dataclass, as JSON. NaN and infinities become null, which no reader accepts as a number."""
+    return _adapter(type(value)).dump_json(value)
+
+
+def decode(kind: type[T], text: bytes) -> T:
+    """JSON back into ``kind``; raises UserError naming the first field that does not fit."""
+    try:
+        value: T = _adapter(kind).validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the whole"
+        raise UserError(f"not a {kind.__name__}: {place}: {first['msg']}") from None
+    return value
