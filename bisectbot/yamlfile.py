@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -84,12 +84,14 @@ def _plain(loader: yaml.SafeLoader, node: yaml.Node, path: Path_, document: Docu
     if isinstance(node, yaml.SequenceNode):
         return [_plain(loader, item, (*path, i), document) for i, item in enumerate(node.value)]
     if not isinstance(node, yaml.MappingNode):
-        return loader.construct_object(node)  # type: ignore[no-untyped-call]
+        return loader.construct_object(node)
     loader.flatten_mapping(node)
     found: dict[Any, Any] = {}
     for key_node, value_node in node.value:
-        key = loader.construct_object(key_node)  # type: ignore[no-untyped-call]
-        if not isinstance(key, Hashable) or key in found:
+        key = loader.construct_object(key_node)
+        if not isinstance(key, str | int):
+            raise ConfigError([Problem(document.file, key_node.start_mark.line + 1, f"{key!r} is no key; quote it")])
+        if key in found:
             raise ConfigError([Problem(document.file, key_node.start_mark.line + 1, f"key {key!r} stands here twice")])
         found[key] = _plain(loader, value_node, (*path, key), document)
         document.lines[(*path, key)] = key_node.start_mark.line + 1

@@ -19,13 +19,13 @@ def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
 
 def encode(value: object) -> bytes:
     """``value``, a dataclass, as JSON. NaN and infinities become null, which no reader accepts as a number."""
-    return _adapter(type(value)).dump_json(value)
+    return _adapter(type(value)).dump_json(value)  # type: ignore[arg-type]
 
 
 def decode(kind: type[T], text: bytes) -> T:
     """JSON back into ``kind``; raises UserError naming the first field that does not fit."""
     try:
-        value: T = _adapter(kind).validate_json(text)
+        value: T = _adapter(kind).validate_json(text)  # type: ignore[arg-type]
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the whole"
