@@ -1,0 +1,160 @@
+"""What people asked for and what they are told: requests, reports, findings, outbox, replies, persons."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from sqlalchemy import ForeignKey, LargeBinary, String, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from bisectbot.store.tables.base import Base, Key, Sha, words
+from bisectbot.store.tables.code import Change
+from bisectbot.store.tables.verdicts import Bisection, Step
+
+
+class Person(Base):
+    __tablename__ = "person"
+    id: Mapped[Key]
+    name: Mapped[str] = mapped_column(unique=True)
+    role: Mapped[str] = mapped_column(String(16))
+    identities: Mapped[dict[str, Any]]
+
+
+class Token(Base):
+    """A secret that lets a worker or a person in; only its SHA-256 is kept."""
+
+    __tablename__ = "token"
+    id: Mapped[Key]
+    sha256: Mapped[Sha] = mapped_column(unique=True)
+    name: Mapped[str]
+    role: Mapped[str] = mapped_column(String(16))
+    created: Mapped[float]
+    revoked: Mapped[float | None]
+
+
+class RequestState(enum.StrEnum):
+    OPEN = "open"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Request(Base):
+    """What a person asked for: bisect, compare, test."""
+
+    __tablename__ = "request"
+    id: Mapped[Key]
+    kind: Mapped[str] = mapped_column(String(16))
+    asker: Mapped[str]
+    arguments: Mapped[dict[str, Any]]
+    state: Mapped[RequestState] = mapped_column(words(RequestState), default=RequestState.OPEN, index=True)
+    answer: Mapped[str] = mapped_column(default="")
+    created: Mapped[float]
+
+
+class ReportState(enum.StrEnum):
+    HELD = "held"
+    """Waits for approval, or failed the content gate."""
+    RELEASED = "released"
+    REJECTED = "rejected"
+
+
+class Report(Base):
+    """What people are told about one change; ``twin`` is the machine-readable form."""
+
+    __tablename__ = "report"
+    __table_args__ = (UniqueConstraint("change_id", "direction"),)
+    id: Mapped[Key]
+    change_id: Mapped[int] = mapped_column(ForeignKey("change.id"))
+    direction: Mapped[str] = mapped_column(String(16))
+    sha: Mapped[Sha]
+    subject: Mapped[str]
+    body: Mapped[str]
+    twin: Mapped[dict[str, Any]]
+    state: Mapped[ReportState] = mapped_column(words(ReportState))
+    reason: Mapped[str] = mapped_column(default="")
+    message_id: Mapped[str] = mapped_column(unique=True)
+    created: Mapped[float]
+    change: Mapped[Change] = relationship()
+    findings: Mapped[list[Finding]] = relationship(back_populates="report")
+
+
+class Finding(Base):
+    """One bisection's contribution to a report, with the steps that it explains."""
+
+    __tablename__ = "finding"
+    id: Mapped[Key]
+    report_id: Mapped[int] = mapped_column(ForeignKey("report.id"), index=True)
+    bisection_id: Mapped[int] = mapped_column(ForeignKey("bisection.id"), unique=True)
+    step_id: Mapped[int | None] = mapped_column(ForeignKey("step.id"))
+    created: Mapped[float]
+    told: Mapped[bool] = mapped_column(default=False)
+    report: Mapped[Report] = relationship(back_populates="findings")
+    bisection: Mapped[Bisection] = relationship()
+    step: Mapped[Step | None] = relationship()
+
+
+class OutboxState(enum.StrEnum):
+    AWAITING_APPROVAL = "awaiting_approval"
+    QUEUED = "queued"
+    SENDING = "sending"
+    SENT = "sent"
+    DEFERRED = "deferred"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Outbox(Base):
+    """A mail on its way, written in the transaction that decided it. The same row always has the same Message-ID."""
+
+    __tablename__ = "outbox"
+    id: Mapped[Key]
+    report_id: Mapped[int | None] = mapped_column(ForeignKey("report.id"), index=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    message_id: Mapped[str] = mapped_column(unique=True)
+    dedup_key: Mapped[str] = mapped_column(unique=True)
+    state: Mapped[OutboxState] = mapped_column(words(OutboxState), index=True)
+    sender: Mapped[str]
+    recipients: Mapped[list[Any]]
+    raw: Mapped[bytes] = mapped_column(LargeBinary)
+    attempts: Mapped[int] = mapped_column(default=0)
+    not_before: Mapped[float] = mapped_column(default=0.0)
+    last_error: Mapped[str] = mapped_column(default="")
+    created: Mapped[float]
+    sent: Mapped[float | None]
+
+
+class Reply(Base):
+    """A mail that came in, and what it answers."""
+
+    __tablename__ = "reply"
+    id: Mapped[Key]
+    message_id: Mapped[str] = mapped_column(unique=True)
+    report_id: Mapped[int | None] = mapped_column(ForeignKey("report.id"), index=True)
+    sender: Mapped[str]
+    kind: Mapped[str] = mapped_column(String(16))
+    body: Mapped[str]
+    received: Mapped[float]
+
+
+class Subscription(Base):
+    __tablename__ = "subscription"
+    id: Mapped[Key]
+    person_id: Mapped[int] = mapped_column(ForeignKey("person.id"), index=True)
+    rule: Mapped[dict[str, Any]]
+    muted_until: Mapped[float | None]
+
+
+class CommandLog(Base):
+    """Every command that anybody gave, with its outcome; only ever appended to."""
+
+    __tablename__ = "command_log"
+    id: Mapped[Key]
+    at: Mapped[float]
+    who: Mapped[str]
+    origin: Mapped[str]
+    raw: Mapped[str]
+    arguments: Mapped[dict[str, Any]]
+    outcome: Mapped[str]

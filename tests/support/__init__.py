@@ -1,0 +1,1 @@
+"""Real servers and small helpers that several rooms' tests share."""
