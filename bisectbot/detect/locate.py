@@ -1,0 +1,44 @@
+"""Where exactly a step lies: a posterior over the heads between its neighbours."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bisectbot.detect.heads import Floats, Ints
+from bisectbot.detect.judge import Fit
+from bisectbot.detect.noise import Signal
+
+TAIL = 4.0  # degrees of freedom of Student's t: outliers must not pull a boundary
+COVER = 0.95
+
+
+def locate(signal: Signal, found: Fit, reach: int = 60) -> list[tuple[int, int, int]]:
+    """For every inner boundary: most probable first head of the new level, and the 95 % interval round it."""
+    places = []
+    for k in range(1, len(found.bounds) - 1):
+        low, high = (
+            int(max(found.bounds[k - 1] + 1, found.bounds[k] - reach)),
+            int(min(found.bounds[k + 1], found.bounds[k] + reach)),
+        )
+        # the new level starts at low … high-1; heads low-1 and high-1 always belong to the old and the new one
+        heads = slice(low, high)
+        scale = signal.scale * np.sqrt(signal.variance[heads])
+        old = _log_density(signal.value[heads] - found.level[k - 1], scale * found.local[k - 1])
+        new = _log_density(signal.value[heads] - found.level[k], scale * found.local[k])
+        score = np.concatenate([[0.0], np.cumsum((old - new)[:-1])])
+        places.append(_interval(score, low))
+    return places
+
+
+def _log_density(distance: Floats, scale: Floats) -> Floats:
+    return -np.log(scale) - (TAIL + 1) / 2 * np.log1p((distance / scale) ** 2 / TAIL)
+
+
+def _interval(score: Floats, low: int) -> tuple[int, int, int]:
+    weight = np.exp(score - score.max())
+    weight /= weight.sum()
+    best = int(np.argmax(weight))
+    order = np.argsort(-weight, kind="stable")
+    enough = int(np.searchsorted(np.cumsum(weight[order]), COVER)) + 1
+    inside: Ints = order[:enough]
+    return low + best, low + int(inside.min()), low + int(inside.max())
