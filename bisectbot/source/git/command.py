@@ -43,6 +43,8 @@ _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS),
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_GRAFT_FILE": os.devnull,
+    "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ASKPASS": "true",
