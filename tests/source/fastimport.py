@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,12 +66,16 @@ class FastImport:
             subprocess.run(["git", "init", "-q", "--bare", "-b", "master", str(self.path)], check=True)
         marks = self.path / "fastimport.marks"
         marks.touch()
-        subprocess.run(
-            ["git", "fast-import", "--quiet", "--force", f"--import-marks={marks}", f"--export-marks={marks}"],
-            cwd=self.path,
-            input=b"".join(self._chunks) + b"reset refs/fastimport/tip\nfrom " + b"0" * 40 + b"\n\n",
-            check=True,
-        )
+        self._chunks.append(b"reset refs/fastimport/tip\nfrom " + b"0" * 40 + b"\n\n")
+        with tempfile.TemporaryFile() as stream:
+            stream.writelines(self._chunks)
+            stream.seek(0)
+            subprocess.run(
+                ["git", "fast-import", "--quiet", "--force", f"--import-marks={marks}", f"--export-marks={marks}"],
+                cwd=self.path,
+                stdin=stream,
+                check=True,
+            )
         self._chunks.clear()
         by_mark = dict(line.split() for line in marks.read_text().splitlines())
         self._shas = [by_mark[f":{number}"] for number in range(1, self._count + 1)]

@@ -121,28 +121,28 @@ class Git:
 
     def run_bytes(self, *args: str, timeout: float = TIMEOUT, input: bytes | None = None) -> bytes:  # noqa: A002
         """What the command printed. Raises GitError (an InfraError) for any status but 0, and after ``timeout`` s."""
-        with self._start(args, stdin=subprocess.PIPE if input is not None else None) as process:
-            try:
-                out, err = process.communicate(input, timeout)
-            except subprocess.TimeoutExpired:
-                raise GitError(f"git {args[0]} in {self.path}: no end after {timeout:g} s", -9, "") from None
-        self._check(args, process.returncode, err)
-        return bytes(out)
+        status, out, err = self._outcome(args, timeout, input)
+        self._check(args, status, err)
+        return out
 
     def run(self, *args: str, timeout: float = TIMEOUT, input: bytes | str | None = None) -> str:  # noqa: A002
         """What the command printed, as text without the last newline. Raises as `run_bytes` does."""
         raw = encode(input) if isinstance(input, str) else input
         return decode(self.run_bytes(*args, timeout=timeout, input=raw)).removesuffix("\n")
 
+    def answer(self, *args: str, timeout: float = TIMEOUT) -> tuple[bool, bytes]:
+        """Of a command that says yes with status 0 and no with 1: the answer and what it printed.
+
+        Raises GitError for any other status.
+        """
+        status, out, err = self._outcome(args, timeout, None)
+        if status != 1:
+            self._check(args, status, err)
+        return status == 0, out
+
     def ok(self, *args: str, timeout: float = TIMEOUT) -> bool:
-        """The answer of a command that says yes with status 0 and no with 1. Raises GitError for any other."""
-        try:
-            self.run_bytes(*args, timeout=timeout)
-        except GitError as failure:
-            if failure.status == 1:
-                return False
-            raise
-        return True
+        """The answer alone, as `answer` gives it."""
+        return self.answer(*args, timeout=timeout)[0]
 
     def pipe(
         self,
@@ -263,6 +263,14 @@ class Git:
                 if stream is not None:
                     with contextlib.suppress(BrokenPipeError):
                         stream.close()
+
+    def _outcome(self, args: Sequence[str], timeout: float, given: bytes | None) -> tuple[int, bytes, bytes]:
+        with self._start(args, stdin=subprocess.PIPE if given is not None else None) as process:
+            try:
+                out, err = process.communicate(given, timeout)
+            except subprocess.TimeoutExpired:
+                raise GitError(f"git {args[0]} in {self.path}: no end after {timeout:g} s", -9, "") from None
+        return process.returncode, out, err
 
     def _check(self, args: Sequence[str], status: int, err: bytes) -> None:
         if status == 0:

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from bisectbot.source.git import Git
+from bisectbot.source.history import commits, facts
+from bisectbot.source.replay import Kind, Replay, replay
+from bisectbot.source.rerere import Rerere
+from tests.source.fastimport import FastImport
+from tests.source.linux_next import Day, LinuxNext
+
+
+def _check_line(git: Git, line: Replay) -> None:
+    """The line is one, from good to bad's own tree, and tells every change once."""
+    history = commits(git, line.good, line.shas[-1])
+    assert history.shas == line.shas
+    assert git.run("rev-parse", f"{line.shas[-1]}^{{tree}}") == git.run("rev-parse", f"{line.bad}^{{tree}}")
+    told = Counter(change.key for step in line.steps for change in step.changes)
+    told.update(change.key for change in line.idle)
+    assert told == Counter(change.key for change in line.news.come + line.news.gone)
+    assert git.resolve(line.ref) == line.shas[-1]
+
+
+def _touched(git: Git, sha: str) -> set[str]:
+    return set(git.run("diff-tree", "-r", "--name-only", f"{sha}^", sha).split())
+
+
+def _week(path: Path) -> list[Day]:
+    tree = LinuxNext(path, trees=("net", "drm", "fs"), quilts=("mm", "misc"), files=20, seed=11)
+    days = [tree.day(new=4), tree.day(new=2), tree.day(new=1, amended=2, dropped=1)]
+    return [*days, tree.day(new=1, pulled=["net", "mm"])]
+
+
+def test_every_pair_of_days_has_a_line_of_single_changes(tmp_path: Path) -> None:
+    days = _week(tmp_path / "next.git")
+    git = Git(tmp_path / "next.git")
+    for old, new in [(1, 2), (0, 3), (3, 1)]:
+        line = replay(git, days[old].head, days[new].head)
+        _check_line(git, line)
+        assert line.steps[-1].kind is Kind.REST
+        single = [step for step in line.steps if step.kind is not Kind.REST]
+        assert len(line.steps) - len(single) <= 2
+        assert len(single) >= len(line.news.come) * 3 // 4
+        for step in single:
+            assert len(step.changes) == (2 if step.kind is Kind.AMEND else 1)
+            assert len(_touched(git, step.sha) - {"include/list.h"}) == 1
+        assert len(line.steps) < line.news.commits + len(line.news.gone)
+
+
+def test_a_conflict_that_the_merges_of_the_day_solved_is_solved_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = LinuxNext(tmp_path / "next.git", trees=("net", "drm", "fs"), quilts=(), files=20, seed=2)
+    git = Git(tmp_path / "next.git")
+    old = tree.day(new=1)
+    new = tree.day(new=5)
+    listed = {f"pick {patch.subject}" for patch in new.patches - old.patches if patch.lists}
+    assert len(listed) == 3
+
+    def alone(line: Replay) -> set[str]:
+        _check_line(git, line)
+        subjects = {info.subject for info in facts(git, [step.sha for step in line.steps])}
+        return listed & subjects
+
+    assert alone(replay(git, old.head, new.head)) == listed
+    monkeypatch.setattr(Rerere, "solve", lambda *_: None)
+    untrained = replay(git, old.head, new.head)
+    assert len(alone(untrained)) < len(listed)
+    assert [step.kind for step in untrained.steps].count(Kind.REST) >= 1
+
+
+def test_the_same_two_heads_give_the_same_ids_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    days = _week(tmp_path / "next.git")
+    Git(tmp_path).run("clone", "--quiet", "--mirror", str(tmp_path / "next.git"), "copy.git")
+    first = replay(Git(tmp_path / "next.git"), days[0].head, days[2].head)
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "somebody")
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    assert replay(Git(tmp_path / "copy.git"), days[0].head, days[2].head) == first
+    assert replay(Git(tmp_path / "next.git"), days[0].head, days[2].head) == first
+
+
+def test_what_will_not_apply_alone_joins_its_neighbour(upstream: FastImport) -> None:
+    """The first of two patches does not fit to what the older head has made of its line; the second takes it back."""
+    root = upstream.commit("root", files={"a": "0\n", "b": "0\n"})
+    first = upstream.commit("first", [root], {"a": "half\n"})
+    second = upstream.commit("second", [first], {"a": "0\n", "b": "1\n"})
+    for name, parent in (("old", root), ("new", second)):
+        upstream.ref(f"refs/heads/{name}", upstream.commit("on both sides", [parent], {"a": "1\n"}, date=7))
+    upstream.write()
+    git = Git(upstream.path)
+    line = replay(git, "old", "new")
+    _check_line(git, line)
+    assert [(step.kind, len(step.changes)) for step in line.steps] == [(Kind.PICK, 2)]
+
+
+def test_patches_that_depend_on_each_other_are_reverted_from_the_last(upstream: FastImport) -> None:
+    root = upstream.commit("root", files={"a": "0\n", "z": "0\n"})
+    tip = root
+    for number in range(1, 6):
+        tip = upstream.commit(f"patch {number}", [tip], {"a": f"{number}\n"})
+    upstream.ref("refs/heads/old", tip)
+    upstream.ref("refs/heads/new", upstream.commit("another", [root], {"z": "1\n"}))
+    upstream.write()
+    git = Git(upstream.path)
+    line = replay(git, "old", "new")
+    _check_line(git, line)
+    subjects = [info.subject for info in facts(git, [step.sha for step in line.steps])]
+    assert subjects == [f"revert patch {number}" for number in (5, 4, 3, 2, 1)] + ["pick another"]
+
+
+def test_two_heads_with_the_same_content_make_no_line(upstream: FastImport) -> None:
+    root = upstream.commit("root", files={"a": "0\n"})
+    for name, date in (("old", 1), ("new", 2)):
+        upstream.ref(f"refs/heads/{name}", upstream.commit("patch", [root], {"a": "1\n"}, date=5, committed=date))
+    upstream.write()
+    line = replay(Git(upstream.path), "old", "new")
+    assert (line.steps, line.shas) == ((), (upstream.sha(2),))
+
+
+def test_binary_files_removals_and_renames_end_in_bad_s_tree(upstream: FastImport) -> None:
+    text = "".join(f"{number}\n" for number in range(50))
+    root = upstream.commit("root", files={"bin": b"\0\1\2", "gone": "x\n", "name": text, "mode": "m\n"})
+    one = upstream.commit("edit", [root], {"bin": b"\0\1\3", "gone": "y\n", "name": text + "end\n"})
+    two = upstream.commit("remove and rename", [root], {"bin": b"\0\1\4", "gone": None, "name": None, "named": text})
+    upstream.ref("refs/heads/old", one)
+    upstream.ref("refs/heads/new", two)
+    upstream.write()
+    _check_line(Git(upstream.path), replay(Git(upstream.path), "old", "new"))
