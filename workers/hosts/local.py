@@ -1,0 +1,83 @@
+"""This machine as a host: nothing boots, a build is unpacked and its programs run here, pinned."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from bisectbot import config
+from bisectbot.jobs.assignment import RunAssignment
+from bisectbot.results.delivery import BootRecord
+from workers import process
+from workers.archive import unpack
+from workers.facts import environment
+from workers.hosts.base import Booted, Place, Program
+from workers.process import Command, Ended, Stop, check_cpus, clean_environment
+
+
+class LocalHost:
+    """Every build is unpacked at the same path (its length moves the stack, and so the numbers), fresh whenever the
+    build changes or a fresh boot is asked for."""
+
+    def __init__(self, place: Place, settings: config.Host) -> None:
+        self._place = place
+        self._cpus = settings.local.cpus
+        self._tree = place.folder / "unpacked"
+        self._home = place.folder / "scratch"
+        self._mark = place.folder / "unpacked.signature"
+        self._owner = f"{place.name} {place.folder.resolve()}"
+        check_cpus(self._cpus, f"host {place.name}: local.cpus")
+
+    def clear(self) -> int:
+        return process.kill_owned(self._owner)
+
+    def booted(self) -> Booted:
+        try:
+            return Booted(signature=self._mark.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return Booted()
+
+    def prepare(self, assignment: RunAssignment, archive: Path, stop: Stop) -> BootRecord | None:  # noqa: ARG002
+        if assignment.fresh_boot or not assignment.signature or self.booted().signature != assignment.signature:
+            self._mark.unlink(missing_ok=True)  # first: half a tree is no build
+            with contextlib.suppress(FileNotFoundError):
+                shutil.rmtree(self._tree)
+            unpack(archive, self._tree)
+            self._mark.write_text(assignment.signature, encoding="utf-8")
+        return None
+
+    def run(
+        self,
+        assignment: RunAssignment,  # noqa: ARG002
+        program: Program,
+        stdout: Path,
+        stderr: Path,
+        *,
+        stop: Stop,
+        hold: Sequence[int] = (),
+    ) -> Ended:
+        self._home.mkdir(parents=True, exist_ok=True)
+        try:
+            command = Command(
+                ("/bin/sh", "-c", program.line),
+                cwd=self._tree,
+                environment=clean_environment(self._home, program.environment),
+                timeout_s=self._place.clock.real(program.timeout_s),
+                output_limit=program.output_limit,
+                cpus=self._cpus,
+            )
+            return process.run(command, stdout, stderr, owner=self._owner, stop=stop, hold=hold)
+        finally:
+            shutil.rmtree(self._home, ignore_errors=True)
+
+    def read(self, path: str) -> str:
+        try:
+            return Path(path).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        return (*environment(self.read), ("kernel", os.uname().release))

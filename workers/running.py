@@ -1,0 +1,134 @@
+"""One run, from the claim to the delivery."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from bisectbot.errors import InfraError, Untestable
+from bisectbot.jobs.assignment import Heartbeat, RunAssignment, RunClaim
+from bisectbot.results.delivery import BootRecord, Outcome, RunDelivery
+from bisectbot.results.output import Reading
+from workers import benchmarks, monitors
+from workers.archive import Archives
+from workers.client import Client
+from workers.hosts import Host
+from workers.lease import Lease
+from workers.process import Cut, Ended, Stop
+from workers.station import Station
+
+log = structlog.get_logger(__name__)
+
+
+def take_run(station: Station, host: Host) -> str:
+    """Claim the best run for the host, do it and deliver it; what happened, in a word or two for the log.
+
+    Raises InfraError when the server cannot be asked.
+    """
+    client = station.client()
+    station.spool.deliver(client)
+    with station.measuring() as hold, station.desk() as desk:
+        booted = host.booted()
+        claim = RunClaim(station.name, station.instance, booted.signature, booted.boot)
+        assignment = client.claim_run(claim)
+        if assignment is None:
+            return "nothing to run"
+        beat = Heartbeat("run", assignment.run, assignment.token)
+        with Lease(station.client(), beat, assignment.lease_s, station.clock) as lease:
+            measuring = _Run(station, host, assignment, client, desk, lease.stop, hold)
+            try:
+                delivery = measuring.deliver()
+            except Exception as bug:  # it still crashes here, but the server need not wait for it
+                failed = measuring.failed(Outcome.INFRA, f"bug in the worker: {bug!r}")
+                station.spool.put(failed, measuring.files)
+                raise
+            if lease.stop:
+                return f"run {assignment.run} stopped: {lease.stop.reason}"
+            station.spool.put(delivery, measuring.files)
+    station.spool.deliver(client)
+    return f"run {assignment.run} {delivery.outcome}"
+
+
+@dataclass
+class _Run:
+    """The run in hand and what has been learnt of it so far."""
+
+    station: Station
+    host: Host
+    assignment: RunAssignment
+    client: Client
+    desk: Path
+    stop: Stop
+    hold: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        self.files: dict[str, Path] = {}
+        self.boot: BootRecord | None = None
+        self.began = self.station.clock.monotonic()
+        self.started = self.station.clock.now()
+
+    def deliver(self) -> RunDelivery:
+        """Do the run; whatever happens becomes an outcome, save a bug."""
+        try:
+            archives = Archives(self.station.folder / "archives")
+            archive = archives.get(self.assignment.artifact, self.client)
+            self.boot = self.host.prepare(self.assignment, archive, self.stop)
+            return self._measure()
+        except Untestable as error:
+            return self.failed(Outcome.UNTESTABLE, str(error))
+        except InfraError as error:
+            return self.failed(Outcome.INFRA, str(error))
+        except OSError as error:  # a full disk, mostly
+            return self.failed(Outcome.INFRA, f"{self.station.name}: {error}")
+
+    def failed(self, outcome: Outcome, message: str) -> RunDelivery:
+        return self._result(Reading(outcome, message=message), 0.0, ())
+
+    def _measure(self) -> RunDelivery:
+        job = self.assignment.job
+        benchmark = benchmarks.find(job.benchmark)
+        environment = self.host.facts()
+        stdout, stderr = self.desk / "stdout", self.desk / "stderr"
+        with monitors.around(self.host, self.desk) as watched:
+            self.started = self.station.clock.now()
+            ended = self.host.run(
+                self.assignment, benchmark.program(job), stdout, stderr, stop=self.stop, hold=self.hold
+            )
+        self.files |= {"stdout": stdout, "stderr": stderr, **watched.logs}
+        if self.host.facts() != environment:
+            raise InfraError(f"{self.station.name}: the environment changed during the run")
+        reading = _cut(self.assignment, ended) or benchmark.read(job, ended, stdout, stderr)
+        if ended.left:
+            log.warning("processes left behind were killed", run=self.assignment.run, count=ended.left)
+        return self._result(reading, self.station.clock.farm(ended.seconds), environment)
+
+    def _result(self, reading: Reading, seconds: float, environment: tuple[tuple[str, str], ...]) -> RunDelivery:
+        return RunDelivery(
+            run=self.assignment.run,
+            token=self.assignment.token,
+            outcome=reading.outcome,
+            message=reading.message,
+            samples=reading.samples,
+            stats=reading.stats,
+            boot=self.boot,
+            environment=environment,
+            started=self.started,
+            seconds=round(seconds, 3),
+            host_s=round(self.station.clock.monotonic() - self.began, 3),
+        )
+
+
+def _cut(assignment: RunAssignment, ended: Ended) -> Reading | None:
+    """What a run that had to be ended says; None for one that ended by itself."""
+    job = assignment.job
+    match ended.cut:
+        case Cut.NONE:
+            return None
+        case Cut.TIMEOUT:
+            return Reading(Outcome.FAILED, message=f"no end after {job.timeout_s:g} s, killed")
+        case Cut.OUTPUT:
+            return Reading(Outcome.FAILED, message=f"more than {job.output_limit} bytes of output, killed")
+        case Cut.STOPPED:
+            return Reading(Outcome.CANCELLED, message="stopped")
