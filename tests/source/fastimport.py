@@ -49,10 +49,10 @@ class FastImport:
             out.append(b"%b %b\n" % (b"merge" if number else b"from", _name(parent)))
         for path, content in (files or {}).items():
             if content is None:
-                out.append(b"D %b\n" % path.encode())
+                out.append(b"D %b\n" % _quoted(path))
             else:
                 raw = content.encode() if isinstance(content, str) else content
-                out.append(b"M 100644 inline %b\ndata %d\n%b\n" % (path.encode(), len(raw), raw))
+                out.append(b"M 100644 inline %b\ndata %d\n%b\n" % (_quoted(path), len(raw), raw))
         return self._count
 
     def ref(self, name: str, commit: int | str) -> None:
@@ -87,3 +87,8 @@ class FastImport:
 
 def _name(commit: int | str) -> bytes:
     return b":%d" % commit if isinstance(commit, int) else commit.encode()
+
+
+def _quoted(path: str) -> bytes:
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return (path if escaped == path else f'"{escaped}"').encode()

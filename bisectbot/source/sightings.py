@@ -1,0 +1,50 @@
+"""Where a change is now: the same change in next, in mainline, in stable, under whatever id."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bisectbot.source.git import Git
+from bisectbot.source.history import Change, CommitInfo, changes, facts
+
+MARGIN = 7 * 86400  # s; clocks of authors and committers differ
+_UPSTREAM = re.compile(
+    r"^\s*(?:\[ Upstream commit |commit |\(cherry picked from commit )([0-9a-f]{40})\b", re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A commit that is the change. ``exact``: the same patch; otherwise adapted: same author, date and subject."""
+
+    sha: str
+    exact: bool
+
+
+def find(git: Git, info: CommitInfo, change: Change, where: str, *, since: str | None = None) -> Sighting | None:
+    """Look for a change in the history of ``where``; None when it is not there.
+
+    The commit itself, a commit of the same change, one that names it as its original (stable's and cherry-pick's
+    lines), or one adapted on the way; in that order. ``since`` leaves out the history of a revision that is
+    known not to hold it; without it the author date bounds the search.
+    """
+    end = git.resolve(where)
+    if git.has(info.sha) and git.ok("merge-base", "--is-ancestor", info.sha, end):
+        return Sighting(info.sha, exact=True)
+    bounds = [f"^{git.resolve(since)}"] if since is not None else [f"--since=@{info.author_date - MARGIN}"]
+    greps = [f"--grep={info.subject}", f"--grep={info.sha}"]
+    shas = git.run("rev-list", "--no-merges", "--fixed-strings", *greps, end, *bounds).split()
+    infos = facts(git, shas)
+    for other in changes(git, infos):
+        if other.key == change.key:
+            return Sighting(other.sha, exact=True)
+    for other_info in infos:
+        if info.sha in _UPSTREAM.findall(other_info.body) or _same_name(info, other_info):
+            return Sighting(other_info.sha, exact=False)
+    return None
+
+
+def _same_name(one: CommitInfo, other: CommitInfo) -> bool:
+    names = [(info.subject, info.author_mail, info.author_date) for info in (one, other)]
+    return names[0] == names[1]
