@@ -1,0 +1,40 @@
+"""Error ids: the same error gives the same id; ids that public reports carry come out of their messages."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bisectbot.results.parsers.error_id import error_id, search_pattern
+from tests.results.parsers.logs import GOLDEN
+
+LINES = (GOLDEN / "error-ids.txt").read_text().splitlines()  # a message, and below it its id
+KNOWN = dict(zip(LINES[::2], map(str.strip, LINES[1::2]), strict=True))
+
+
+@pytest.mark.parametrize("message", KNOWN)
+def test_known_ids(message: str):
+    assert error_id(message) == KNOWN[message]
+
+
+@pytest.mark.parametrize("message", KNOWN)
+def test_the_pattern_finds_the_message_and_its_repetition_elsewhere(message: str):
+    pattern = re.compile(search_pattern(message))
+    assert pattern.search(message)
+    assert pattern.search(message.replace("5", "7").replace("0008", "0abc"))
+
+
+@given(st.sampled_from(sorted(KNOWN)), st.integers(0, 9), st.integers(0, 9))
+def test_other_numbers_are_the_same_error(message: str, old: int, new: int):
+    numbers = re.sub(rf"(?<=[# :/x]){old}(?=[\d\s:\]])", str(new), message)
+    assert error_id(numbers) == KNOWN[message]
+
+
+@given(st.text())
+def test_ids_have_no_blanks(message: str):
+    name = error_id(message)
+    assert not any(letter.isspace() for letter in name)
+    re.compile(search_pattern(message))
