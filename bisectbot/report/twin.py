@@ -10,6 +10,9 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from bisectbot.errors import UserError
 from bisectbot.report.model import SCHEMA, Report
+from bisectbot.results.table import Table
+
+_STRICT_NUMBERS = ConfigDict(ser_json_inf_nan="strings")
 
 
 def to_json(report: Report, *, indent: int | None = None) -> str:
@@ -39,6 +42,12 @@ def from_json(text: str | bytes, where: str = "report") -> Report:
     return report
 
 
+def table_to_json(table: Table) -> str:
+    """Write one table as it stands in a report's ``tables``."""
+    (data,) = json.loads(_table_adapter().dump_json((table,)))
+    return json.dumps(data, ensure_ascii=False, allow_nan=False)
+
+
 def json_schema() -> dict[str, Any]:
     """Give the JSON Schema of the twin."""
     return TypeAdapter(Report).json_schema()
@@ -47,4 +56,9 @@ def json_schema() -> dict[str, Any]:
 @functools.cache
 def _adapter() -> TypeAdapter[tuple[Report]]:
     # Wrapped in a tuple: pydantic takes a config beside a plain dataclass only from an outer type.
-    return TypeAdapter(tuple[Report], config=ConfigDict(ser_json_inf_nan="strings"))
+    return TypeAdapter(tuple[Report], config=_STRICT_NUMBERS)
+
+
+@functools.cache
+def _table_adapter() -> TypeAdapter[tuple[Table]]:
+    return TypeAdapter(tuple[Table], config=_STRICT_NUMBERS)
