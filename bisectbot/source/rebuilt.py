@@ -148,30 +148,27 @@ class _Sides:
         self._changes = {change.sha: change for change in changes(git, list(self._infos.values()))}
         new, old = self._keys(come), self._keys(gone)
         self._lacking = (new | old) - (new & old)
-        amended: dict[tuple[str, str], list[str]] = {}
-        for sha in gone:
-            if self._counts(sha):
-                amended.setdefault(_name(self._infos[sha]), []).append(sha)
-        self._former = amended
+        left: dict[tuple[str, str], list[str]] = {}
+        for sha in filter(self._counts, gone):
+            left.setdefault(_name(self._infos[sha]), []).append(sha)
+        self._former: dict[str, str] = {}  # new version → old one, which may have been in another tree
+        for sha in filter(self._counts, come):
+            if versions := left.get(_name(self._infos[sha])):
+                self._former[sha] = versions.pop(0)
+        self._amended = set(self._former.values())
 
     def edits(self, come: Iterable[str], gone: Iterable[str]) -> tuple[tuple[Edit, ...], tuple[str, ...]]:
         """The edits of one tree, and its new merges."""
-        amended, arrived, merges = [], [], []
-        taken: set[str] = set()
-        theirs = set(gone)
-        for sha in come:
-            info = self._infos[sha]
-            if info.is_merge:
-                merges.append(sha)
-            elif self._counts(sha):
-                former = next((old for old in self._former.get(_name(info), []) if old in theirs - taken), None)
-                if former is None:
-                    arrived.append(Edit(self._changes[sha], None))
-                else:
-                    taken.add(former)
-                    amended.append(Edit(self._changes[sha], self._changes[former]))
-        left = [Edit(None, self._changes[sha]) for sha in gone if self._counts(sha) and sha not in taken]
-        return (*amended, *reversed(left), *arrived), tuple(merges)
+        amended, arrived = [], []
+        for sha in filter(self._counts, come):
+            change = self._changes[sha]
+            if sha in self._former:
+                amended.append(Edit(change, self._changes[self._former[sha]]))
+            else:
+                arrived.append(Edit(change, None))
+        left = [Edit(None, self._changes[sha]) for sha in gone if self._counts(sha) and sha not in self._amended]
+        merges = tuple(sha for sha in come if self._infos[sha].is_merge)
+        return (*amended, *reversed(left), *arrived), merges
 
     def _keys(self, shas: list[str]) -> set[str]:
         return {self._changes[sha].key for sha in shas}

@@ -54,12 +54,14 @@ def merge(git: Git, ours: str, theirs: str) -> Merged:
 class Rerere:
     """Solves conflicts of merges in the repository ``git``, by the merges on the first-parent lines of ``days``.
 
-    Each day is (head, where its line of merges begins).
+    Each day is (head, where its line of merges begins). What rerere does not know, the last day's head may tell:
+    where both sides only added lines and that head holds all of them, both are taken.
     """
 
     def __init__(self, git: Git, days: Sequence[tuple[str, str]], scratch: Path) -> None:
         self._git = git
         self._days = days
+        self._end = days[-1][0]
         self._scratch = Git(scratch, config={"rerere.enabled": "true"})
         self._scratch.run("init", "--quiet", ".")
         store = Path(git.run("rev-parse", "--path-format=absolute", "--git-path", "objects"))
@@ -72,9 +74,28 @@ class Rerere:
         self._train(merged.paths)
         self._lay_out(merged)
         self._scratch.run("rerere")
-        if self._scratch.run("rerere", "remaining"):
+        left = self._scratch.run("rerere", "remaining").splitlines()
+        if not all(self._unite(merged, path) for path in left):
             return None
         return self._with_files(merged)
+
+    def _unite(self, merged: Merged, path: str) -> bool:
+        """Lay out the file with the lines of both sides, if the end holds every one of them."""
+        blobs = {one.stage: one.blob for one in merged.conflicts if one.path == path}
+        if not {2, 3} <= set(blobs):
+            return False
+        try:
+            end = self._git.run_bytes("cat-file", "blob", f"{self._end}:{path}")
+        except GitError:  # it has no such file
+            return False
+        names = {1: "base", 2: "ours", 3: "theirs"}
+        folder = self._scratch.path / ".git"
+        for stage, name in names.items():
+            content = self._git.run_bytes("cat-file", "blob", blobs[stage]) if stage in blobs else b""
+            (folder / name).write_bytes(content)
+        both = self._scratch.run_bytes("merge-file", "-p", "--union", *(f".git/{names[stage]}" for stage in (2, 1, 3)))
+        (self._scratch.path / path).write_bytes(both)
+        return set(both.splitlines()) <= set(end.splitlines())
 
     def _train(self, paths: frozenset[str]) -> None:
         if self._merges is None:

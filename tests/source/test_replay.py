@@ -40,10 +40,11 @@ def test_every_pair_of_days_has_a_line_of_single_changes(tmp_path: Path) -> None
     for old, new in [(1, 2), (0, 3), (3, 1)]:
         line = replay(git, days[old].head, days[new].head)
         _check_line(git, line)
-        assert line.steps[-1].kind is Kind.REST
-        single = [step for step in line.steps if step.kind is not Kind.REST]
-        assert len(line.steps) - len(single) <= 2
-        assert len(single) >= len(line.news.come) * 3 // 4
+        *single, last = line.steps
+        assert (last.kind, last.tree) == (Kind.REST, "")
+        if new > old:  # backwards, lines of the shared list go that stand beside others
+            assert last.changes == ()
+        assert not [step for step in single if step.kind is Kind.REST]
         for step in single:
             assert len(step.changes) == (2 if step.kind is Kind.AMEND else 1)
             assert len(_touched(git, step.sha) - {"include/list.h"}) == 1
@@ -70,6 +71,27 @@ def test_a_conflict_that_the_merges_of_the_day_solved_is_solved_alike(
     untrained = replay(git, old.head, new.head)
     assert len(alone(untrained)) < len(listed)
     assert [step.kind for step in untrained.steps].count(Kind.REST) >= 1
+
+
+def test_added_lines_are_united_only_where_bad_holds_them_all(upstream: FastImport) -> None:
+    """Old and new head add different lines at one place; the changed line that both have is no such case."""
+    root = upstream.commit("root", files={"list": "a\n", "word": "0\n"})
+    keep = upstream.commit("keep", [root], {"list": "a\nkept\n"}, date=5)
+    tip = root
+    for number, subject in enumerate(("one", "two")):
+        tip = upstream.commit(subject, [tip], {"list": "a\n" + "".join(f"{n}\n" for n in range(number + 1))})
+    tip = upstream.commit("three", [tip], {"word": "3\n"})
+    tip = upstream.commit("word", [tip], {"word": "both\n"}, date=6)
+    tip = upstream.commit("keep", [tip], {"list": "a\n0\n1\nkept\n"}, date=5)
+    upstream.ref("refs/heads/new", tip)
+    upstream.ref("refs/heads/old", upstream.commit("word", [keep], {"word": "both\n"}, date=6))
+    upstream.write()
+    git = Git(upstream.path)
+    line = replay(git, "old", "new")
+    _check_line(git, line)
+    subjects = [info.subject for info in facts(git, [step.sha for step in line.steps])]
+    assert {"pick one", "pick two"} <= set(subjects)
+    assert "pick three" not in subjects
 
 
 def test_the_same_two_heads_give_the_same_ids_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
