@@ -15,10 +15,10 @@ from bisectbot.results.table import Table
 _STRICT_NUMBERS = ConfigDict(ser_json_inf_nan="strings")
 
 
-def to_json(report: Report, *, indent: int | None = None) -> str:
+def to_json(report: Report) -> str:
     """Write a report; ``from_json`` reads it back equal. Infinite changes are the strings Infinity and -Infinity."""
     (data,) = json.loads(_adapter().dump_json((report,)))
-    return json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
+    return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
 
 def from_json(text: str | bytes, where: str = "report") -> Report:

@@ -25,6 +25,7 @@ _SPREAD = r"(?: ± *(\d+)%)?"
 _CHANGE = r"([+-](?:\d+(?:\.\d+)?(?:e[+-]\d+)?|inf))(%?)"
 _LOOSE = re.compile(rf" *{_MEAN}{_SPREAD}((?: +{_CHANGE} +{_MEAN}{_SPREAD})*)  +(\S.*)")
 _LOOSE_CELL = re.compile(rf" +{_CHANGE} +{_MEAN}{_SPREAD}")
+_NAMELESS = re.compile(rf" +{_MEAN}{_SPREAD}((?: +{_CHANGE} +{_MEAN}{_SPREAD})+) *")
 _FAIL = re.compile(r" *(\d*):(\d+)((?: +-?\d+% +\d*:\d+)*) +(\S.*)")
 _FAIL_CELL = re.compile(r" +(-?\d+)% +(\d*):(\d+)")
 
@@ -131,6 +132,18 @@ def _above_gap(lines: Sequence[str], at: int, above: int) -> int:
     while at > above and not lines[at - 1].strip():
         at -= 1
     return at
+
+
+def wrapped_rows_joined(lines: Sequence[str]) -> list[str]:
+    """Join rows that a mail reader broke before their name, which has no blank to break at."""
+    joined: list[str] = []
+    for line in lines:
+        if joined and line and " " not in line and (numbers := _NAMELESS.fullmatch(joined[-1])):
+            width = 16 + 28 * len(_LOOSE_CELL.findall(numbers[3]))
+            joined[-1] = f"{joined[-1].rstrip():<{width}}  {line}"
+        else:
+            joined.append(line)
+    return joined
 
 
 def read_row(line: str, columns: int) -> Row | None:

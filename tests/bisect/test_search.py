@@ -88,9 +88,7 @@ def test_a_value_that_repeats_exactly_is_believed_at_once():
     while search.verdict().state is State.RUNNING:
         (experiment, *_) = search.plan()
         runs += experiment.runs
-        search.observe(
-            experiment.commit, [100.0 - 3.0 * graph.contains(experiment.commit)[23]] * experiment.runs
-        )
+        search.observe(experiment.commit, [100.0 - 3.0 * graph.contains(experiment.commit)[23]] * experiment.runs)
     assert search.verdict().culprit == 23
     assert runs <= 15
 
@@ -154,9 +152,7 @@ def test_gives_up_at_the_budget():
 def test_older_runs_tell_about_the_noise():
     graph = CommitGraph.linear(65)
     history = [Session("h", i, (v,)) for i, v in enumerate(np.random.default_rng(1).normal(size=20))]
-    assert (
-        Lab(Search(graph, good=[0], bad=64, effect=8.0, history=history), graph, [9], [8]).run().culprit == 9
-    )
+    assert Lab(Search(graph, good=[0], bad=64, effect=8.0, history=history), graph, [9], [8]).run().culprit == 9
 
 
 @pytest.mark.parametrize("values", [[float("nan")], [1.0, float("inf")]])
