@@ -5,8 +5,11 @@ Paths are relative to the file that names them. Durations are ``90``, ``90s``, `
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import os
 import re
+import tempfile
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
@@ -94,11 +97,15 @@ class Mail(Section):
 
 
 class Server(Section):
-    """``listen`` is where web serves, ``url`` how workers reach it, ``token_file`` holds the workers' secret."""
+    """``listen`` is where web serves, ``url`` how workers reach it, ``token_file`` holds the workers' secret.
+
+    ``fetch_url`` is where builders fetch from: "" is the mirror's path, for builders on this machine.
+    """
 
     listen: str = Field("127.0.0.1:8460", pattern=r"^[^\s:]+:\d+$|^\[[0-9a-fA-F:]+\]:\d+$")
     url: str = Field("http://127.0.0.1:8460", pattern=r"^https?://\S+$")
     token_file: RelativePath | None = None
+    fetch_url: str = ""
 
 
 class BranchKind(StrEnum):
@@ -249,6 +256,23 @@ class Config(Section):
     def database_url(self) -> str:
         """SQLAlchemy's address of the database; SQLite below ``state`` unless told otherwise."""
         return self.database or f"sqlite:///{self.state / 'bisectbot.db'}"
+
+    @property
+    def token_path(self) -> Path:
+        """The file with the workers' secret: as configured, or one that `serve` makes below ``state``."""
+        return self.server.token_file or self.state / "worker.token"
+
+    @property
+    def broker_socket(self) -> Path:
+        """Where the embedded broker listens: short, since the path of a Unix socket has at most 107 bytes."""
+        digest = hashlib.sha256(str(self.state.absolute()).encode()).hexdigest()[:12]
+        folder = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
+        return folder / f"bisectbot-{os.getuid()}-{digest}" / "broker"
+
+    @property
+    def broker_url(self) -> str:
+        """Celery's address of the broker."""
+        return f"redis+socket://{self.broker_socket}" if self.broker == "embedded" else self.broker
 
     def jobs_of(self, branch: Branch) -> list[Job]:
         """The unit jobs of a branch, for every host group."""

@@ -8,8 +8,7 @@ import structlog
 from celery import Celery
 from kombu import Queue
 
-from bisectbot.config import Config
-from bisectbot.errors import BisectbotError, UserError
+from bisectbot.errors import BisectbotError
 from bisectbot.jobs.queues import LOOK_BUILD, LOOK_RUN
 from workers.building import take_build
 from workers.hosts import Host
@@ -17,20 +16,6 @@ from workers.running import take_run
 from workers.station import Station
 
 log = structlog.get_logger(__name__)
-
-
-def broker_url(config: Config) -> str:
-    """Where messages come from. The embedded broker's address is in the service's state folder while it runs.
-
-    Raises UserError when the service with the embedded broker does not run.
-    """
-    if config.broker != "embedded":
-        return config.broker
-    file = config.state / "broker.url"
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except OSError:
-        raise UserError(f"no embedded broker runs ({file} is missing); start bisectbot serve, or set broker:") from None
 
 
 def make_app(station: Station, broker: str, host: Host | None) -> Celery:

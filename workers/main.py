@@ -16,7 +16,7 @@ from bisectbot import clock, config
 from bisectbot.errors import BisectbotError, InfraError
 from bisectbot.jobs.queues import BUILD_QUEUE
 from workers import hosts, process
-from workers.app import broker_url, make_app
+from workers.app import make_app
 from workers.keeper import PR_SET_PDEATHSIG, prctl
 from workers.lock import alone
 from workers.station import Station
@@ -39,7 +39,7 @@ def serve(settings: config.Config, name: str) -> int:
         if left:
             log.warning("stopped what an earlier worker left running", processes=left)
         station.sweep()
-        app = make_app(station, broker_url(settings), host)
+        app = make_app(station, settings.broker_url, host)
         parent = os.getpid()
         worker_process_init.connect(lambda **_: _die_with(parent), weak=False)
         with _Postman(station):

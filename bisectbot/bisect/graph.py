@@ -162,10 +162,7 @@ class Candidates:
     def chain(self) -> bool:
         """Is the new part a line, each commit the only parent of the next?"""
         return (
-            all(
-                [p for p in self.graph.parents[int(b)] if p in self.index] == [int(a)]
-                for a, b in pairwise(self.new)
-            )
+            all([p for p in self.graph.parents[int(b)] if p in self.index] == [int(a)] for a, b in pairwise(self.new))
             and len(self.lost) == 0
         )
 

@@ -108,9 +108,7 @@ class _Rows:
         """Cavity × true likelihood: log normaliser, mean and variance."""
         total = self.boots.variance + variance[..., None]
         gap = (self.boots.mean - mean[..., None]) / total
-        log_part = self.boots.log_weight - 0.5 * (
-            np.log(2 * np.pi * total) + gap * (self.boots.mean - mean[..., None])
-        )
+        log_part = self.boots.log_weight - 0.5 * (np.log(2 * np.pi * total) + gap * (self.boots.mean - mean[..., None]))
         top = log_part.max(-1, keepdims=True)
         part = np.exp(log_part - top)
         whole = part.sum(-1, keepdims=True)
@@ -124,10 +122,7 @@ class _Rows:
         """Of the posterior over that of the prior."""
         natural = np.linalg.solve(covariance, mean[..., None])[..., 0]
         posterior = 0.5 * (natural * mean).sum(-1) + 0.5 * np.linalg.slogdet(covariance)[1]
-        prior = (
-            0.5 * (self.prior_natural * self.prior.mean).sum(-1)
-            + 0.5 * np.linalg.slogdet(self.prior.covariance)[1]
-        )
+        prior = 0.5 * (self.prior_natural * self.prior.mean).sum(-1) + 0.5 * np.linalg.slogdet(self.prior.covariance)[1]
         ratio: Floats = posterior - prior
         return ratio
 

@@ -119,9 +119,7 @@ class Planner:
             if commit not in situation.skipped and commit not in situation.tested:
                 commits.append(commit)
                 keep.append(i)
-        known = [
-            c for c in dict.fromkeys([*candidates.landmarks(), *posterior.keys]) if c not in situation.skipped
-        ]
+        known = [c for c in dict.fromkeys([*candidates.landmarks(), *posterior.keys]) if c not in situation.skipped]
         return _Options(
             commits + known,
             np.vstack([parts[keep], posterior.seen(known)]),
@@ -153,9 +151,7 @@ class Planner:
             gain += -(mixed * np.log(np.maximum(mixed, 1e-300))).sum(-1) - weight @ entropy
         return np.maximum(gain / len(worlds), 0.0)
 
-    def _best(
-        self, options: _Options, worlds: Floats, hosts: Sequence[str]
-    ) -> tuple[Experiment | None, float, Ints]:
+    def _best(self, options: _Options, worlds: Floats, hosts: Sequence[str]) -> tuple[Experiment | None, float, Ints]:
         costs, situation = self._situation.costs, self._situation
         unbuilt = np.array([c not in situation.built and c not in situation.tested for c in options.commits])
         wait = unbuilt * (costs.build_s * WAIT_SHARE)

@@ -120,18 +120,14 @@ def infer(
     safe_mass = np.where(class_mass > 0, class_mass, 1.0)
     if not observed:
         total = mass.sum() + P_NONE
-        return Posterior(
-            candidates, labels, mass, safe_mass, class_mass / total, P_NONE / total, keys, states, None
-        )
+        return Posterior(candidates, labels, mass, safe_mass, class_mass / total, P_NONE / total, keys, states, None)
     column = np.array([keys.index(o.commit) for o in observed])
     x = np.vstack([states[:, column], np.zeros((1, len(observed)))]).astype(np.float64)
     belief = _believe([o.session for o in observed], x, _scale(candidates, observed, effect), history, effect)
     with np.errstate(divide="ignore"):
         log_weight = np.log(np.append(class_mass, P_NONE)) + belief.log_evidence
     weight = np.exp(log_weight - logsumexp(log_weight))
-    return Posterior(
-        candidates, labels, mass, safe_mass, weight[:-1], float(weight[-1]), keys, states, belief
-    )
+    return Posterior(candidates, labels, mass, safe_mass, weight[:-1], float(weight[-1]), keys, states, belief)
 
 
 def _believe(

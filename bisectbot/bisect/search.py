@@ -130,9 +130,7 @@ class Search:
         planner = self._planner(booted or {}, built or (), pending)
         return planner.choose(idle, pending, sorted(booted or {}))
 
-    def prebuild(
-        self, n: int, built: Collection[Commit] = (), pending: Sequence[Experiment] = ()
-    ) -> list[Commit]:
+    def prebuild(self, n: int, built: Collection[Commit] = (), pending: Sequence[Experiment] = ()) -> list[Commit]:
         """What idle builders should build ahead: commits likely to be wanted next."""
         if n < 1 or self.verdict().state is not State.RUNNING:
             return []
@@ -179,9 +177,7 @@ class Search:
             skipped=frozenset(self._skipped),
             tested=frozenset(posterior.keys),
         )
-        return Planner(
-            posterior, situation, np.random.default_rng([self._seed, len(self._observed), len(pending)])
-        )
+        return Planner(posterior, situation, np.random.default_rng([self._seed, len(self._observed), len(pending)]))
 
     # -- what is known -----------------------------------------------------------------------------------
 
@@ -210,11 +206,7 @@ class Search:
         """Host seconds so far, by the cost model."""
         runs = sum(len(o.session.values) for o in self._observed)
         costs = self._costs
-        return (
-            len(self._observed) * costs.boot_s
-            + runs * costs.run_s
-            + self._boot_failures * costs.boot_failure_s
-        )
+        return len(self._observed) * costs.boot_s + runs * costs.run_s + self._boot_failures * costs.boot_failure_s
 
     def estimate(self) -> Estimate:
         """What is still to come, judged by how much the next kernels can tell."""
@@ -232,9 +224,7 @@ class Search:
     def _posterior(self) -> Posterior:
         if self._known is None:
             mass = prior_mass(self._candidates, self._prior, self._alike)
-            self._known = infer(
-                self._candidates, mass, self._observed, effect=self._effect, history=self._history
-            )
+            self._known = infer(self._candidates, mass, self._observed, effect=self._effect, history=self._history)
         return self._known
 
     def _counts(self) -> bool:
@@ -246,9 +236,7 @@ class Search:
     def _check(self, commit: Commit) -> None:
         for c in members(commit):
             if not 0 <= c < len(self._candidates.graph):
-                raise UserError(
-                    f"bisection: commit {c} is not in the graph of {len(self._candidates.graph)} commits"
-                )
+                raise UserError(f"bisection: commit {c} is not in the graph of {len(self._candidates.graph)} commits")
 
 
 def _finite(value: float, what: str) -> float:

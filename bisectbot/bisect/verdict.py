@@ -40,9 +40,7 @@ def none_probability(posterior: Posterior, effect: float | None) -> float:
     if posterior.belief is None or not effect:
         return posterior.none
     mean, deviation = posterior.belief.step()
-    small = ndtr(
-        (NEGLIGIBLE * abs(effect) - np.sign(effect) * mean) / np.maximum(deviation, 1e-12 * abs(effect))
-    )
+    small = ndtr((NEGLIGIBLE * abs(effect) - np.sign(effect) * mean) / np.maximum(deviation, 1e-12 * abs(effect)))
     return float(posterior.none + (rows[:-1] * small[:-1]).sum())
 
 
@@ -125,9 +123,7 @@ def evidence(posterior: Posterior, observed: Sequence[Observed], confidence: flo
 def ranking(posterior: Posterior) -> tuple[tuple[int, float], ...]:
     probability = posterior.of_commits()
     order = np.argsort(-probability, kind="stable")[:RANKED]
-    return tuple(
-        (int(posterior.candidates.commits[i]), float(probability[i])) for i in order if probability[i] > 0
-    )
+    return tuple((int(posterior.candidates.commits[i]), float(probability[i])) for i in order if probability[i] > 0)
 
 
 def decide(

@@ -31,3 +31,15 @@ def decode(kind: type[T], text: bytes) -> T:
         place = ".".join(str(part) for part in first["loc"]) or "the whole"
         raise UserError(f"not a {kind.__name__}: {place}: {first['msg']}") from None
     return value
+
+
+def to_plain(value: object) -> dict[str, Any]:
+    """``value``, a dataclass, as the dict that JSON columns hold."""
+    plain: dict[str, Any] = _adapter(type(value)).dump_python(value, mode="json")  # type: ignore[arg-type]
+    return plain
+
+
+def from_plain(kind: type[T], plain: dict[str, Any]) -> T:
+    """What `to_plain` made, back as ``kind``."""
+    value: T = _adapter(kind).validate_python(plain)  # type: ignore[arg-type]
+    return value

@@ -79,6 +79,11 @@ def holder(session: Session, name: str) -> str | None:
     return session.execute(query).scalar_one_or_none()
 
 
+def holder_of(session: Session, name: str) -> str | None:
+    """Who acquired ``name`` last, whether or not the time has ended; None after release."""
+    return session.execute(select(Lease.holder).where(Lease.name == name)).scalar_one_or_none() or None
+
+
 def expired(session: Session, prefix: str) -> list[str]:
     """The names beginning with ``prefix`` whose time has ended."""
     query = select(Lease.name).where(Lease.name.startswith(prefix, autoescape=True), Lease.until < now_clause(session))

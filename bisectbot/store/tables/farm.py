@@ -49,6 +49,8 @@ class Host(Base):
     since: Mapped[float] = mapped_column(default=0.0)
     seen: Mapped[float] = mapped_column(default=0.0)
     failures: Mapped[int] = mapped_column(default=0)
+    hinted: Mapped[float] = mapped_column(default=0.0)
+    """When its queue was last told to look."""
     booted: Mapped[str] = mapped_column(default="")
     """Signature of the build that it has booted, "" if none."""
     group: Mapped[HostGroup] = relationship(lazy="joined")
@@ -221,10 +223,11 @@ class Run(Base):
     token: Mapped[int] = mapped_column(BigInteger, default=0)
     attempts: Mapped[int] = mapped_column(default=0)
     created: Mapped[float]
+    failures: Mapped[int] = mapped_column(default=0)
+    """How often the run itself failed; attempts also count the machinery's failures."""
     not_before: Mapped[float] = mapped_column(default=0.0)
-    hinted: Mapped[float] = mapped_column(default=0.0)
     started: Mapped[float | None]
-    finished: Mapped[float | None]
+    finished: Mapped[float | None] = mapped_column(index=True)
     seconds: Mapped[float] = mapped_column(default=0.0)
     host_s: Mapped[float] = mapped_column(default=0.0)
     build: Mapped[Build] = relationship()

@@ -97,6 +97,7 @@ class Finding(Base):
 
 
 class OutboxState(enum.StrEnum):
+    DRAFT = "draft"
     AWAITING_APPROVAL = "awaiting_approval"
     QUEUED = "queued"
     SENDING = "sending"
@@ -116,9 +117,16 @@ class Outbox(Base):
     message_id: Mapped[str] = mapped_column(unique=True)
     dedup_key: Mapped[str] = mapped_column(unique=True)
     state: Mapped[OutboxState] = mapped_column(words(OutboxState), index=True)
-    sender: Mapped[str]
-    recipients: Mapped[list[Any]]
+    way: Mapped[str] = mapped_column(String(16))
+    """mail, file or digest."""
+    rung: Mapped[int]
+    waiting: Mapped[list[Any]]
+    """Addresses that have not accepted it yet."""
     raw: Mapped[bytes] = mapped_column(LargeBinary)
+    held: Mapped[list[Any]]
+    approved_by: Mapped[str] = mapped_column(default="")
+    token: Mapped[int] = mapped_column(default=0)
+    lease_until: Mapped[float | None]
     attempts: Mapped[int] = mapped_column(default=0)
     not_before: Mapped[float] = mapped_column(default=0.0)
     last_error: Mapped[str] = mapped_column(default="")

@@ -40,7 +40,9 @@ class Step(Base):
     """The interval of heads (by number) in which it may lie."""
     old_level: Mapped[float]
     new_level: Mapped[float]
-    percent: Mapped[float]
+    noise: Mapped[float]
+    """Standard deviation of one head's result, the larger of the two sides'."""
+    percent: Mapped[float | None]
     probability: Mapped[float]
     direction: Mapped[str] = mapped_column(String(16))
     state: Mapped[StepState] = mapped_column(words(StepState), default=StepState.SUSPECTED, index=True)
@@ -109,13 +111,14 @@ class Experiment(Base):
     id: Mapped[Key]
     bisection_id: Mapped[int] = mapped_column(ForeignKey("bisection.id"))
     number: Mapped[int] = mapped_column(BigInteger)
-    node: Mapped[int]
-    """Index of its commit among the candidates."""
+    nodes: Mapped[list[Any]]
+    """Index of its commit among the candidates; several: their merge."""
     sha: Mapped[Sha]
     build_id: Mapped[int | None] = mapped_column(ForeignKey("build.id"))
     runs: Mapped[int]
     fresh_boot: Mapped[bool]
     state: Mapped[ExperimentState] = mapped_column(words(ExperimentState), default=ExperimentState.PENDING)
     told: Mapped[dict[str, Any]]
+    reason: Mapped[str] = mapped_column(default="")
     created: Mapped[float]
     build: Mapped[Build | None] = relationship()

@@ -155,6 +155,7 @@ def upgrade() -> None:
         sa.Column("since", sa.Double(), nullable=False),
         sa.Column("seen", sa.Double(), nullable=False),
         sa.Column("failures", sa.Integer(), nullable=False),
+        sa.Column("hinted", sa.Double(), nullable=False),
         sa.Column("booted", sa.String(), nullable=False),
         sa.ForeignKeyConstraint(["group_id"], ["host_group.id"], name=op.f("fk_host_group_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_host")),
@@ -291,6 +292,7 @@ def upgrade() -> None:
         sa.Column(
             "state",
             sa.Enum(
+                "draft",
                 "awaiting_approval",
                 "queued",
                 "sending",
@@ -304,9 +306,14 @@ def upgrade() -> None:
             ),
             nullable=False,
         ),
-        sa.Column("sender", sa.String(), nullable=False),
-        sa.Column("recipients", sa.JSON(), nullable=False),
+        sa.Column("way", sa.String(length=16), nullable=False),
+        sa.Column("rung", sa.Integer(), nullable=False),
+        sa.Column("waiting", sa.JSON(), nullable=False),
         sa.Column("raw", sa.LargeBinary(), nullable=False),
+        sa.Column("held", sa.JSON(), nullable=False),
+        sa.Column("approved_by", sa.String(), nullable=False),
+        sa.Column("token", sa.Integer(), nullable=False),
+        sa.Column("lease_until", sa.Double(), nullable=True),
         sa.Column("attempts", sa.Integer(), nullable=False),
         sa.Column("not_before", sa.Double(), nullable=False),
         sa.Column("last_error", sa.String(), nullable=False),
@@ -404,7 +411,7 @@ def upgrade() -> None:
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("bisection_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("number", sa.BigInteger(), nullable=False),
-        sa.Column("node", sa.Integer(), nullable=False),
+        sa.Column("nodes", sa.JSON(), nullable=False),
         sa.Column("sha", sa.String(length=64), nullable=False),
         sa.Column("build_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column("runs", sa.Integer(), nullable=False),
@@ -415,6 +422,7 @@ def upgrade() -> None:
             nullable=False,
         ),
         sa.Column("told", sa.JSON(), nullable=False),
+        sa.Column("reason", sa.String(), nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
         sa.ForeignKeyConstraint(["bisection_id"], ["bisection.id"], name=op.f("fk_experiment_bisection_id")),
         sa.ForeignKeyConstraint(["build_id"], ["build.id"], name=op.f("fk_experiment_build_id")),
@@ -433,7 +441,8 @@ def upgrade() -> None:
         sa.Column("last", sa.Integer(), nullable=False),
         sa.Column("old_level", sa.Double(), nullable=False),
         sa.Column("new_level", sa.Double(), nullable=False),
-        sa.Column("percent", sa.Double(), nullable=False),
+        sa.Column("noise", sa.Double(), nullable=False),
+        sa.Column("percent", sa.Double(), nullable=True),
         sa.Column("probability", sa.Double(), nullable=False),
         sa.Column("direction", sa.String(length=16), nullable=False),
         sa.Column(
@@ -524,8 +533,8 @@ def upgrade() -> None:
         sa.Column("token", sa.BigInteger(), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
+        sa.Column("failures", sa.Integer(), nullable=False),
         sa.Column("not_before", sa.Double(), nullable=False),
-        sa.Column("hinted", sa.Double(), nullable=False),
         sa.Column("started", sa.Double(), nullable=True),
         sa.Column("finished", sa.Double(), nullable=True),
         sa.Column("seconds", sa.Double(), nullable=False),
@@ -545,6 +554,7 @@ def upgrade() -> None:
     with op.batch_alter_table("run", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_run_build_id_job_id_state"), ["build_id", "job_id", "state"], unique=False)
         batch_op.create_index(batch_op.f("ix_run_experiment_id"), ["experiment_id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_run_finished"), ["finished"], unique=False)
         batch_op.create_index(batch_op.f("ix_run_job_id"), ["job_id"], unique=False)
         batch_op.create_index(
             batch_op.f("ix_run_state_group_id_purpose_id"), ["state", "group_id", "purpose", "id"], unique=False

@@ -1,0 +1,199 @@
+"""What people may ask: one set of commands for the command line, the web and chat.
+
+Each takes words as people write them (``B77``, ``N5051``) and returns a frozen answer, or raises UserError.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeVar
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from bisectbot.errors import UserError
+from bisectbot.jobs import wire
+from bisectbot.service.advance import cancel_runs
+from bisectbot.service.context import Context
+from bisectbot.service.requests import BISECT, BisectArguments
+from bisectbot.store.database import now
+from bisectbot.store.tables import (
+    Base,
+    Bisection,
+    BisectionState,
+    Build,
+    BuildState,
+    CommandLog,
+    Experiment,
+    ExperimentState,
+    FailureKind,
+    Host,
+    HostState,
+    Outbox,
+    OutboxState,
+    Report,
+    ReportState,
+    Request,
+    RequestState,
+    Run,
+    RunState,
+)
+
+T = TypeVar("T", bound=Base)
+
+_KINDS = {"N": "run", "S": "step", "B": "bisection", "Q": "request", "R": "report", "U": "build"}
+
+
+def number(word: str, letter: str) -> int:
+    """``B77`` → 77; raises UserError with what was expected."""
+    match = re.fullmatch(rf"{letter}?(\d{{1,18}})", word.strip(), re.IGNORECASE)
+    if not match:
+        raise UserError(f"{word!r} is no {_KINDS[letter]}; expected {letter} and a number, as in {letter}12")
+    return int(match[1])
+
+
+def _row(session: Session, kind: type[T], word: str, letter: str) -> T:
+    row = session.get(kind, number(word, letter))
+    if row is None:
+        raise UserError(f"there is no {_KINDS[letter]} {word.upper()}; see `bisectbot status`")
+    return row
+
+
+def submit_bisection(context: Context, asker: str, asked: BisectArguments) -> str:
+    """Ask for a bisection; returns the request's id, ``Q12``. What cannot work is answered when it is taken up."""
+    for rev in (asked.good, asked.bad):
+        if not rev or rev.startswith("-"):
+            raise UserError(f"{rev!r} is no revision; give a commit id, a tag or a branch")
+    with context.database.write() as session:
+        request = Request(kind=BISECT, asker=asker, arguments=wire.to_plain(asked), created=now(session))
+        session.add(request)
+        session.flush()
+        _log(session, asker, f"submit bisect {asked.good}..{asked.bad}", f"Q{request.id}")
+        return f"Q{request.id}"
+
+
+def cancel(context: Context, who: str, word: str, why: str) -> str:
+    """Stop a bisection (B), a request (Q) or a run (N); what is running ends at its next heartbeat."""
+    with context.database.write() as session:
+        match word[:1].upper():
+            case "B":
+                answer = _cancel_bisection(session, _row(session, Bisection, word, "B"), why)
+            case "Q":
+                request = _row(session, Request, word, "Q")
+                if request.state not in {RequestState.OPEN, RequestState.RUNNING}:
+                    raise UserError(f"{word.upper()} is {request.state.value} already")
+                request.state, request.answer = RequestState.CANCELLED, why
+                for bisection in session.execute(select(Bisection).filter_by(request_id=request.id)).scalars():
+                    _cancel_bisection(session, bisection, why)
+                answer = f"{word.upper()} is cancelled"
+            case "N":
+                run = _row(session, Run, word, "N")
+                if not run.state.open:
+                    raise UserError(f"{word.upper()} is {run.state.value} already")
+                run.state, run.message, run.finished = RunState.CANCELLED, why, now(session)
+                answer = f"{word.upper()} is cancelled"
+            case _:
+                raise UserError(f"{word!r} cannot be cancelled; name a bisection B…, a request Q… or a run N…")
+        _log(session, who, f"cancel {word} {why}", answer)
+        return answer
+
+
+def _cancel_bisection(session: Session, bisection: Bisection, why: str) -> str:
+    if bisection.state in {BisectionState.DONE, BisectionState.CANCELLED}:
+        raise UserError(f"B{bisection.id} is {bisection.state.value} already")
+    bisection.state, bisection.reason, bisection.finished = BisectionState.CANCELLED, why, now(session)
+    runs = cancel_runs(session, bisection, f"B{bisection.id} was cancelled: {why}")
+    return f"B{bisection.id} is cancelled; {runs} runs that were to come with it"
+
+
+def retry(context: Context, who: str, word: str) -> str:
+    """Run a failed or cancelled run (N), build (U) or bisection (B) again."""
+    with context.database.write() as session:
+        match word[:1].upper():
+            case "N":
+                answer = _retry_run(session, _row(session, Run, word, "N"))
+            case "U":
+                build = _row(session, Build, word, "U")
+                if build.state not in {BuildState.FAILED, BuildState.UNTESTABLE}:
+                    raise UserError(
+                        f"{word.upper()} is {build.state.value}; only a failed or untestable build is retried"
+                    )
+                _again(build)
+                answer = f"{word.upper()} is planned again"
+            case "B":
+                answer = _retry_bisection(session, _row(session, Bisection, word, "B"))
+            case _:
+                raise UserError(f"{word!r} cannot be retried; name a run N…, a build U… or a bisection B…")
+        _log(session, who, f"retry {word}", answer)
+        return answer
+
+
+def _retry_run(session: Session, run: Run) -> str:
+    if run.state not in {RunState.FAILED, RunState.CANCELLED}:
+        raise UserError(f"N{run.id} is {run.state.value}; only a failed or cancelled run is retried")
+    build = session.get_one(Build, run.build_id)
+    if build.state in {BuildState.FAILED, BuildState.UNTESTABLE}:
+        _again(build)
+    run.state = RunState.QUEUED if build.state is BuildState.READY else RunState.PLANNED
+    run.failure, run.failures, run.attempts, run.not_before, run.finished = FailureKind.NONE, 0, 0, 0.0, None
+    if run.experiment_id is not None:
+        session.get_one(Experiment, run.experiment_id).state = ExperimentState.PENDING
+    return f"N{run.id} is {run.state.value} again"
+
+
+def _again(build: Build) -> None:
+    build.state, build.attempts, build.not_before, build.hinted = BuildState.PLANNED, 0, 0.0, 0.0
+
+
+def _retry_bisection(session: Session, bisection: Bisection) -> str:
+    if bisection.state not in {BisectionState.DONE, BisectionState.CANCELLED}:
+        raise UserError(f"B{bisection.id} is {bisection.state.value}; only one that is over is retried")
+    if bisection.reported:
+        raise UserError(f"B{bisection.id} has been reported; what was published stays. Submit a new bisection")
+    bisection.state, bisection.verdict, bisection.finished, bisection.reason = BisectionState.WAITING, None, None, ""
+    for experiment in session.execute(select(Experiment).filter_by(bisection_id=bisection.id)).scalars():
+        if experiment.state is ExperimentState.PENDING:
+            experiment.state, experiment.reason = ExperimentState.LOST, "the bisection was stopped"
+    return f"B{bisection.id} goes on with what it has measured"
+
+
+def set_host(context: Context, who: str, name: str, state: HostState, why: str) -> str:
+    """Change a host's state by hand."""
+    with context.database.write() as session:
+        host = session.execute(select(Host).filter_by(name=name)).scalar_one_or_none()
+        if host is None:
+            known = ", ".join(session.execute(select(Host.name).order_by(Host.name)).scalars()) or "none"
+            raise UserError(f"there is no host {name!r}; there are: {known}")
+        host.state, host.reason, host.since, host.failures = state, f"{why} ({who})", now(session), 0
+        host.hinted = 0.0
+        _log(session, who, f"hosts {name} {state.value} {why}", "done")
+        return f"{name} is {state.value}"
+
+
+def approve(context: Context, who: str, word: str) -> str:
+    """Release a held report: its mail is queued."""
+    return _decide(context, who, word, ReportState.RELEASED, OutboxState.QUEUED, "")
+
+
+def reject(context: Context, who: str, word: str, why: str) -> str:
+    """Refuse a held report: its mail is never sent."""
+    return _decide(context, who, word, ReportState.REJECTED, OutboxState.CANCELLED, why)
+
+
+def _decide(context: Context, who: str, word: str, state: ReportState, mail: OutboxState, why: str) -> str:
+    with context.database.write() as session:
+        report = _row(session, Report, word, "R")
+        if report.state is not ReportState.HELD:
+            raise UserError(f"{word.upper()} is {report.state.value} already")
+        report.state, report.reason = state, why or f"approved by {who}"
+        held = select(Outbox).filter_by(report_id=report.id, state=OutboxState.AWAITING_APPROVAL)
+        for row in session.execute(held).scalars():
+            row.state, row.approved_by = mail, who
+        answer = f"{word.upper()} is {state.value}"
+        _log(session, who, f"{state.value} {word} {why}", answer)
+        return answer
+
+
+def _log(session: Session, who: str, raw: str, outcome: str) -> None:
+    row = CommandLog(at=now(session), who=who, origin="command line", raw=raw, arguments={}, outcome=outcome)
+    session.add(row)

@@ -1,0 +1,117 @@
+"""Series that have new samples are looked at; what the detector sees becomes steps.
+
+A step keeps its id while its index moves within its interval. One that the detector no longer sees is withdrawn, as
+long as nothing was built upon it.
+"""
+
+from __future__ import annotations
+
+import structlog
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from bisectbot.detect import Step as Found
+from bisectbot.detect import find_steps
+from bisectbot.service.context import Context
+from bisectbot.service.series import Measured, breaks, kpi_spec, measured
+from bisectbot.store.database import now
+from bisectbot.store.tables import Run, RunState, Series, Step, StepState
+
+log = structlog.get_logger()
+
+ENGINE = "detect/1"
+_MOVABLE = {StepState.SUSPECTED}
+
+
+def detect(context: Context) -> int:
+    """Look at every series with new samples; returns how many steps are new."""
+    with context.database.write() as session:
+        stale = list(session.execute(select(Series.id).where(Series.stale)).scalars())
+        session.execute(update(Series).where(Series.id.in_(stale)).values(stale=False))
+    new = 0
+    for series in stale:
+        with context.database.read() as session:
+            row = session.get_one(Series, series)
+            heads = measured(session, row)
+            accepted = _accepted(session, series, heads)
+            kpi = kpi_spec(row.kpi)
+        steps = find_steps(
+            [head.values for head in heads],
+            sessions=[head.sessions for head in heads],
+            breaks=breaks(heads),
+            anchors=accepted,
+            kpi=kpi,
+        )
+        sure = [step for step in steps if step.probability >= context.config.bisection.least_probability]
+        with context.database.write() as session:
+            new += _record(session, series, heads, sure)
+    return new
+
+
+def _accepted(session: Session, series: int, heads: list[Measured]) -> list[int]:
+    """Indexes of the heads whose step somebody accepted."""
+    query = select(Step.head_id).where(Step.series_id == series, Step.state == StepState.ACCEPTED)
+    accepted = set(session.execute(query).scalars())
+    return [i for i, head in enumerate(heads) if i > 0 and head.head in accepted]
+
+
+def _record(session: Session, series: int, heads: list[Measured], found: list[Found]) -> int:
+    known = session.execute(select(Step).where(Step.series_id == series)).scalars().all()
+    seen: set[int] = set()
+    new = 0
+    for step in found:
+        same = next((old for old in known if old.id not in seen and _same(old, heads, step)), None)
+        if same is None:
+            same = _add(session, series, heads, step)
+            new += 1
+        elif same.state in _MOVABLE and not _being_tested(session, same):
+            _update(same, heads, step)
+        seen.add(same.id)
+    for old in known:
+        if old.id not in seen and old.state is StepState.SUSPECTED and not _being_tested(session, old):
+            withdraw(session, old, "the detector no longer sees it")
+    return new
+
+
+def _same(old: Step, heads: list[Measured], step: Found) -> bool:
+    """Overlapping intervals and the same sign: the same step."""
+    if old.state is StepState.WITHDRAWN:
+        return False
+    first, last = heads[step.interval[0]].number, heads[step.interval[1]].number
+    overlap = old.first <= last and first <= old.last
+    return overlap and (old.new_level - old.old_level > 0) == (step.effect > 0)
+
+
+def _add(session: Session, series: int, heads: list[Measured], step: Found) -> Step:
+    row = Step(series_id=series, engine=ENGINE, found=now(session), state=StepState.SUSPECTED)
+    _update(row, heads, step)
+    session.add(row)
+    session.flush()
+    log.info("step", step=row.id, series=series, head=row.last, percent=row.percent, probability=row.probability)
+    return row
+
+
+def _update(row: Step, heads: list[Measured], step: Found) -> None:
+    row.head_id = heads[step.index].head
+    row.parent_head_id = heads[step.index - 1].head
+    row.first, row.last = heads[step.interval[0]].number, heads[step.interval[1]].number
+    row.old_level, row.new_level = step.before, step.after
+    row.noise = max(step.noise_before, step.noise_after)
+    row.percent = step.percent
+    row.probability = step.probability
+    row.direction = step.direction.value
+
+
+def _being_tested(session: Session, step: Step) -> bool:
+    return session.execute(select(Run.id).where(Run.step_id == step.id).limit(1)).first() is not None
+
+
+def withdraw(session: Session, step: Step, why: str, state: StepState = StepState.WITHDRAWN) -> None:
+    """End a suspicion; its runs that have not begun are cancelled."""
+    step.state, step.reason = state, why
+    session.execute(
+        update(Run)
+        .where(Run.step_id == step.id, Run.state.in_([RunState.PLANNED, RunState.QUEUED]))
+        .values(state=RunState.CANCELLED, message=f"step S{step.id} is {state.value}: {why}")
+    )
+    log.info("step ended", step=step.id, state=state.value, why=why)

@@ -1,0 +1,247 @@
+"""What a bisection found, as the report room's frozen record: evidence, run values, comparison table."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import zstandard
+from sqlalchemy import select
+from sqlalchemy.orm import Session, joinedload, selectinload
+
+from bisectbot.bisect import State, Verdict
+from bisectbot.jobs.assignment import Job
+from bisectbot.report.model import (
+    Check,
+    Commit,
+    Direction,
+    Evidence,
+    Finding,
+    Machine,
+    Outcome,
+    Person,
+    Report,
+    Side,
+    Tree,
+)
+from bisectbot.report.model import Identity as ReportIdentity
+from bisectbot.results.compare import compare
+from bisectbot.results.matrix import MatrixSet, RunMatrix
+from bisectbot.results.table import Table
+from bisectbot.service import catalog
+from bisectbot.service.context import Context
+from bisectbot.service.deliveries import STATS
+from bisectbot.service.searches import Loaded, load
+from bisectbot.service.series import kpi_spec
+from bisectbot.source.history import Change, CommitInfo, changes, facts
+from bisectbot.store.tables import Artifact, Bisection, Build, Run, Step
+
+_SHORT = 10
+
+
+@dataclass(frozen=True)
+class Blamed:
+    """The culprit and its parent, with the runs that were made of each (or of the same image)."""
+
+    commit: CommitInfo
+    identity: Change
+    parent: CommitInfo
+    verdict: Verdict
+    suspects: tuple[CommitInfo, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    """Ids of the runs."""
+    uncertain: str
+    """Why a person should look before it is mailed; "" if nobody need."""
+
+
+def blame(context: Context, session: Session, row: Bisection, verdict: Verdict) -> Blamed:
+    """Gather what is known of the verdict's culprit."""
+    assert verdict.culprit is not None
+    with session.no_autoflush:
+        loaded = load(context, session, row)
+    session.rollback()
+    shas, git = loaded.history.shas, context.mirror.git
+    parents = loaded.history.parents[verdict.culprit]
+    parent = parents[0] if parents else loaded.history.good
+    wanted = [verdict.culprit, parent, *(node for node in verdict.suspects if node != verdict.culprit)]
+    infos = facts(git, [shas[node] for node in wanted])
+    uncertain = ""
+    if verdict.state is State.CULPRIT_SET:
+        uncertain = f"{len(verdict.suspects)} commits cannot be told apart: what lies between is untestable"
+    return Blamed(
+        commit=infos[0],
+        identity=changes(git, infos[:1])[0],
+        parent=infos[1],
+        verdict=verdict,
+        suspects=tuple(infos[2:]),
+        before=_runs_of(loaded, parent),
+        after=_runs_of(loaded, verdict.culprit),
+        uncertain=uncertain,
+    )
+
+
+def _runs_of(loaded: Loaded, node: int) -> tuple[int, ...]:
+    """The runs of a commit and of every tested commit whose build is the same."""
+    mine = [experiment for experiment in loaded.experiments if experiment.nodes == [node]]
+    same = {experiment.build.signature for experiment in mine if experiment.build and experiment.build.signature}
+    alike = {
+        experiment.id
+        for experiment in loaded.experiments
+        if experiment.nodes == [node] or (experiment.build and experiment.build.signature in same)
+    }
+    return tuple(run.id for run in loaded.observed if run.experiment_id in alike)
+
+
+def describe(context: Context, session: Session, row: Bisection, blamed: Blamed, message_id: str) -> Report:
+    """The report on a bisection's culprit."""
+    job = catalog.job_spec(row.job)
+    config = context.config
+    before, after = _load_runs(session, blamed.before), _load_runs(session, blamed.after)
+    sides = (_side(row, blamed.parent, before), _side(row, blamed.commit, after))
+    finding = _finding(row, job, sides, blamed.verdict)
+    tree = config.trees.get(row.tree)
+    branch = row.branch.name if row.branch is not None else ""
+    archive = config.mail.archive_url.rstrip("/")
+    return Report(
+        commit=_commit(blamed.commit),
+        finding=finding,
+        parent=_commit(blamed.parent),
+        tree=Tree(url=tree.url if tree else "", branch=branch, name=row.tree),
+        evidence=Evidence(
+            parent=sides[0],
+            culprit=sides[1],
+            probability=blamed.verdict.probability,
+            checks=_checks(session, row, blamed.verdict),
+            suspects=tuple(_commit(info) for info in blamed.suspects),
+        ),
+        also=_also(session, row),
+        notes=(f"Why the search stopped: {blamed.verdict.reason}.",) if blamed.verdict.reason else (),
+        tables=(_table(context, session, blamed, job, before, after),),
+        archive=f"{archive}/{message_id.strip('<>')}" if archive else "",
+        reproduce=tuple(_reproduce(row, job, blamed)),
+        identity=ReportIdentity(address=_address(config.mail.sender), home=archive),
+    )
+
+
+def _address(sender: str) -> str:
+    return sender.rpartition("<")[2].rstrip(">").strip()
+
+
+def _commit(info: CommitInfo) -> Commit:
+    return Commit(info.sha, info.subject, Person(info.author_name, info.author_mail))
+
+
+def _load_runs(session: Session, ids: tuple[int, ...]) -> list[Run]:
+    query = select(Run).where(Run.id.in_(ids)).order_by(Run.finished, Run.id)
+    options = (selectinload(Run.samples), joinedload(Run.host), joinedload(Run.boot))
+    return list(session.execute(query.options(*options)).scalars())
+
+
+def _side(row: Bisection, info: CommitInfo, runs: list[Run]) -> Side:
+    """The KPI's values by boot; runs without a boot are listed together."""
+    boots: dict[int | None, list[float]] = {}
+    for run in runs:
+        values = [sample.value for sample in run.samples if sample.kpi_id == row.kpi_id]
+        boots.setdefault(run.boot_id, []).extend(values)
+    return Side(info.sha, tuple(tuple(values) for values in boots.values()))
+
+
+def _finding(row: Bisection, job: Job, sides: tuple[Side, Side], verdict: Verdict) -> Finding:
+    before, after = (_mean(side.values) for side in sides)
+    effect = after - before if before is not None and after is not None else (verdict.effect or 0.0)
+    percent = 100 * effect / before if before else None
+    return Finding(
+        stat=row.kpi.name,
+        direction=_direction(effect, row),
+        percent=percent,
+        testcase=job.testcase,
+        machine=Machine(description=_hardware(job.group), group=job.group),
+        parameters=job.parameters,
+    )
+
+
+def _hardware(group: str) -> str:
+    return f"a host of group {group}"
+
+
+def _mean(values: tuple[float, ...]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _direction(effect: float, row: Bisection) -> Direction:
+    match kpi_spec(row.kpi).better.value:
+        case "more":
+            return Direction.IMPROVEMENT if effect > 0 else Direction.REGRESSION
+        case "less":
+            return Direction.REGRESSION if effect > 0 else Direction.IMPROVEMENT
+        case _:
+            return Direction.CHANGE
+
+
+def _checks(session: Session, row: Bisection, verdict: Verdict) -> tuple[Check, ...]:
+    """What was tried beyond the search, and what was not."""
+    steps = session.execute(select(Step).filter_by(bisection_id=row.id).order_by(Step.id)).scalars().all()
+    checks = [
+        Check(Outcome.CONFIRMED, f"step S{step.id} re-tested before the search: {step.reason}")
+        for step in steps
+        if step.reason
+    ]
+    if verdict.state is State.CULPRIT:
+        checks.append(Check(Outcome.CONFIRMED, "parent and culprit measured again, in turn, after the search"))
+    checks.append(Check(Outcome.NOT_DONE, "reverting the commit on top of the bad end"))
+    return tuple(checks)
+
+
+def _also(session: Session, row: Bisection) -> tuple[Finding, ...]:
+    """What else moved at the same heads."""
+    steps = session.execute(select(Step).filter_by(bisection_id=row.id).order_by(Step.id)).scalars().all()
+    found = []
+    for step in steps:
+        kpi = step.series.kpi
+        if kpi.id == row.kpi_id:
+            continue
+        job = catalog.job_spec(kpi.job)
+        found.append(
+            Finding(
+                stat=kpi.name,
+                direction=Direction(step.direction) if step.direction != "unknown" else Direction.CHANGE,
+                percent=step.percent,
+                testcase=job.testcase,
+                machine=Machine(description=_hardware(job.group), group=job.group),
+                parameters=job.parameters,
+            )
+        )
+    return tuple(found)
+
+
+def _table(context: Context, session: Session, blamed: Blamed, job: Job, before: list[Run], after: list[Run]) -> Table:
+    """LKP's comparison of parent and culprit over all stats of their runs."""
+    matrices = {
+        info.sha: RunMatrix.from_runs([_stats(context, session, run) for run in runs])
+        for info, runs in ((blamed.parent, before), (blamed.commit, after))
+    }
+    axes = {**dict(job.parameters), "testcase": job.testcase, "tbox_group": job.group}
+    texts = {info.sha: f'{info.sha[:_SHORT]} ("{info.subject}")' for info in (blamed.parent, blamed.commit)}
+    return compare(MatrixSet(matrices, axes), texts=texts)
+
+
+def _stats(context: Context, session: Session, run: Run) -> dict[str, float]:
+    """Every number of a run: its KPIs and what its monitors recorded."""
+    stats: dict[str, float] = {}
+    artifact = session.execute(select(Artifact.sha256).filter_by(run_id=run.id, name=STATS)).scalar_one_or_none()
+    if artifact is not None:
+        stats.update(json.loads(zstandard.decompress(context.artifacts.read(artifact))))
+    stats.update({sample.kpi.name: sample.value for sample in run.samples})
+    return stats
+
+
+def _reproduce(row: Bisection, job: Job, blamed: Blamed) -> list[str]:
+    """How to see it for oneself."""
+    recipe = Build(recipe=row.recipe).recipe
+    lines = [f"git checkout {blamed.commit.sha[:12]}   # or {blamed.parent.sha[:12]}, its parent"]
+    if recipe.get("command"):
+        lines.append(str(recipe["command"]))
+    if job.command:
+        lines.append(job.command)
+    return lines

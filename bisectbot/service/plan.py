@@ -1,0 +1,168 @@
+"""New heads become builds and runs. What it costs does not depend on how much was measured before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import structlog
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from bisectbot.config import Config
+from bisectbot.jobs import wire
+from bisectbot.jobs.assignment import BuildRecipe
+from bisectbot.service import catalog
+from bisectbot.service.context import Context
+from bisectbot.store.database import now
+from bisectbot.store.tables import (
+    Branch,
+    Build,
+    BuildState,
+    Head,
+    HeadState,
+    Job,
+    Purpose,
+    Run,
+    RunState,
+    Tree,
+)
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Why:
+    """What a run is for: the row that it belongs to, if any, decides who reads its result."""
+
+    purpose: Purpose
+    branch_id: int | None = None
+    experiment_id: int | None = None
+    step_id: int | None = None
+
+
+def plan(context: Context) -> int:
+    """Plan every new head of every configured branch; returns how many."""
+    with context.database.write() as session:
+        new = session.execute(
+            select(Head).join(Branch).where(Head.state == HeadState.NEW).order_by(Head.branch_id, Head.number.desc())
+        ).scalars()
+        count = 0
+        for head in new.all():
+            count += _plan_head(context, session, head)
+        return count
+
+
+def _plan_head(context: Context, session: Session, head: Head) -> bool:
+    tree = session.get_one(Tree, head.branch.tree_id)
+    spec = context.config.trees.get(tree.name)
+    branch = spec.branches.get(head.branch.name) if spec else None
+    if branch is None:
+        return False  # no longer watched
+    newest = _newest(session, head)
+    if not newest and not head.backfill:
+        head.state = HeadState.COALESCED
+        return True
+    if newest:
+        _coalesce_older(session, head)
+    recipe = context.config.builds[branch.build].recipe(branch.build)
+    purpose = Purpose.NEWEST if newest else Purpose.BACKFILL
+    build = want_build(session, head.commit_id, recipe, purpose)
+    for job in context.config.jobs_of(branch):
+        row = catalog.job_row(session, job)
+        for kpi in row.kpis:
+            catalog.series_row(session, head.branch_id, kpi.id)
+        missing = runs_of(context.config, job.testcase) - _already(session, build, row)
+        want_runs(session, build, row, max(0, missing), Why(purpose, branch_id=head.branch_id))
+    head.state = HeadState.PLANNED
+    log.info("head planned", tree=tree.name, branch=head.branch.name, head=head.number, commit=head.commit.sha[:12])
+    return True
+
+
+def runs_of(config: Config, testcase: str) -> int:
+    """How many runs a head gets of a job."""
+    return config.jobs[testcase].runs
+
+
+def _newest(session: Session, head: Head) -> bool:
+    later = select(Head.id).where(Head.branch_id == head.branch_id, Head.number > head.number, ~Head.backfill)
+    return not head.backfill and session.execute(later.limit(1)).first() is None
+
+
+def _coalesce_older(session: Session, newest: Head) -> None:
+    """Heads that nobody has begun to build are superseded; their commits stay candidates of a bisection."""
+    older = session.execute(
+        select(Head, Build)
+        .join(Build, Build.commit_id == Head.commit_id)
+        .where(
+            Head.branch_id == newest.branch_id,
+            Head.state == HeadState.PLANNED,
+            ~Head.backfill,
+            Head.number < newest.number,
+            Build.state.in_([BuildState.PLANNED, BuildState.QUEUED]),
+        )
+    ).tuples()
+    for head, build in older.all():
+        session.execute(
+            update(Run)
+            .where(
+                Run.build_id == build.id,
+                Run.state == RunState.PLANNED,
+                Run.branch_id == newest.branch_id,
+                Run.experiment_id.is_(None),
+                Run.step_id.is_(None),
+            )
+            .values(state=RunState.CANCELLED, message=f"head {head.number} was superseded before its build began")
+        )
+        head.state = HeadState.COALESCED
+        build.state = BuildState.PLANNED  # queued again if somebody else waits for it
+
+
+def want_build(session: Session, commit_id: int, recipe: BuildRecipe, purpose: Purpose) -> Build:
+    """The build of a commit, planned if it is not there; at least as urgent as ``purpose``.
+
+    A build that the machinery gave up is tried again when it is wanted again.
+    """
+    identity = {"commit_id": commit_id, "recipe_digest": recipe.digest()}
+    build = catalog.find_or_add(session, Build, identity, recipe=wire.to_plain(recipe), created=now(session))
+    build.rank = min(build.rank, int(purpose))
+    if build.state is BuildState.FAILED:
+        build.state, build.attempts, build.not_before = BuildState.PLANNED, 0, 0.0
+    return build
+
+
+def want_runs(session: Session, build: Build, job: Job, count: int, why: Why, *, fresh_boot: bool = False) -> list[Run]:
+    """Plan ``count`` runs; queued at once if the build is ready, refused (none) if it is untestable.
+
+    With ``fresh_boot`` the first of them boots anew and the others stay on that boot.
+    """
+    if build.state is BuildState.UNTESTABLE:
+        return []
+    state = RunState.QUEUED if build.state is BuildState.READY else RunState.PLANNED
+    time = now(session)
+    runs = [
+        Run(
+            build_id=build.id,
+            job_id=job.id,
+            group_id=job.group_id,
+            branch_id=why.branch_id,
+            experiment_id=why.experiment_id,
+            step_id=why.step_id,
+            purpose=int(why.purpose),
+            state=state,
+            fresh_boot=fresh_boot and number == 0,
+            created=time,
+        )
+        for number in range(count)
+    ]
+    session.add_all(runs)
+    session.flush()
+    return runs
+
+
+def _already(session: Session, build: Build, job: Job) -> int:
+    """Runs of the same build and job that count for a head's series: done, or still to come."""
+    states = [RunState.DONE, *(state for state in RunState if state.open)]
+    query = select(func.count()).where(
+        Run.build_id == build.id, Run.job_id == job.id, Run.state.in_(states), Run.experiment_id.is_(None)
+    )
+    return int(session.execute(query).scalar_one())

@@ -1,0 +1,162 @@
+"""Mails leave the outbox: claimed with a lease, handed over outside any transaction, settled.
+
+A sender that dies in the middle leaves a row whose lease ends; it goes out again with the same Message-ID, by which
+receivers recognise the second copy. Every mail that leaves is also kept as a file.
+"""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import uuid
+from dataclasses import replace
+from pathlib import Path
+
+import structlog
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from bisectbot.errors import InfraError
+from bisectbot.mail import outbox
+from bisectbot.mail.message import Kind, archive_key
+from bisectbot.mail.policy import Record, Rung, Way, wait_until
+from bisectbot.mail.smtp import Envelope, Outcome, Recipient, Result, Security, Settings, deliver, return_path
+from bisectbot.service.context import Context
+from bisectbot.service.report import mail_identity, mail_policy
+from bisectbot.store import leases
+from bisectbot.store.database import now
+from bisectbot.store.tables import Outbox, OutboxState
+
+log = structlog.get_logger()
+
+_SENDER = f"sender-{uuid.uuid4().hex[:12]}"
+
+
+def send(context: Context) -> int:
+    """Hand over every mail that is due; returns how many left."""
+    with context.database.read() as session:
+        time = now(session)
+        states = [OutboxState.QUEUED, OutboxState.DEFERRED, OutboxState.SENDING]
+        rows = session.execute(select(Outbox).where(Outbox.state.in_(states)).order_by(Outbox.id)).scalars().all()
+        due = [row.id for row in rows if row.state is OutboxState.SENDING or row.not_before <= time]
+    return sum(_send(context, row) for row in due)
+
+
+def _send(context: Context, row_id: int) -> bool:
+    claimed = _claim(context, row_id)
+    if claimed is None:
+        return False
+    row, raw, way = claimed
+    keep(context, row.message_id, raw)
+    if way is Way.MAIL:
+        recipients = tuple(Recipient(address) for address in row.waiting)
+        sender = return_path(row.id, mail_identity(context).domain)
+        outcome = deliver(raw, Envelope(sender, recipients), settings(context))
+    else:
+        outcome = Outcome(Result.SENT, accepted=row.waiting)
+    with context.database.write() as session:
+        stored = session.get_one(Outbox, row_id, with_for_update=True)
+        time = now(session)
+        settled = outbox.settle(_row(stored), row.token, outcome, time)
+        _store(context, stored, settled, time)
+        leases.release(session, _lease(row_id), row.token)
+        if (note := outbox.operators_note(settled, outcome)) is not None:
+            log.error("mail", note=note)
+    log.info("mail", message_id=row.message_id, to=row.waiting, way=way.value, result=outcome.result.value)
+    return settled.state is outbox.State.SENT
+
+
+def _claim(context: Context, row_id: int) -> tuple[outbox.Row, bytes, Way] | None:
+    """Take the row if it is due and nothing stands against sending it now."""
+    with context.database.write() as session:
+        stored = session.get_one(Outbox, row_id, with_for_update=True)
+        time = now(session)
+        grant = leases.acquire(session, _lease(row_id), _SENDER, context.clock.real(outbox.LEASE), floor=stored.token)
+        if grant is None:
+            return None
+        row = _row(stored)
+        if row.state is outbox.State.SENDING:  # its sender died: nobody knows whether it arrived
+            row = outbox.expire(row, time)
+            _store(context, stored, row, time)
+            leases.release(session, _lease(row_id), grant.token)
+            return None
+        until = _not_now(context, session, stored, time) if outbox.is_due(row, time) else row.not_before
+        if until is not None:
+            stored.not_before = min(until, time + 24 * 3600.0)
+            leases.release(session, _lease(row_id), grant.token)
+            return None
+        row = replace(outbox.claim(row, time), token=grant.token)
+        _store(context, stored, row, time)
+        return row, stored.raw, Way(stored.way)
+
+
+def _not_now(context: Context, session: Session, stored: Outbox, time: float) -> float | None:
+    """Caps, quiet days and the global stop, asked just before each send."""
+    beyond = select(Outbox.sent).where(Outbox.sent.is_not(None), Outbox.rung > int(Rung.OPERATORS))
+    sent = [at for at in session.execute(beyond.order_by(Outbox.sent)).scalars() if at is not None]
+    return wait_until(mail_policy(context), Kind(stored.kind), Rung(stored.rung), Record(sent=sent), time)
+
+
+def _row(stored: Outbox) -> outbox.Row:
+    return outbox.Row(
+        id=stored.id,
+        message_id=stored.message_id,
+        key=stored.dedup_key,
+        waiting=tuple(stored.waiting),
+        state=outbox.State(stored.state.value),
+        not_before=stored.not_before,
+        attempts=stored.attempts,
+        token=stored.token,
+        lease_until=stored.lease_until,
+        held=tuple(stored.held),
+        approved_by=stored.approved_by,
+        last_error=stored.last_error,
+    )
+
+
+def _store(context: Context, stored: Outbox, row: outbox.Row, time: float) -> None:
+    stored.state = OutboxState(row.state.value)
+    stored.waiting, stored.token, stored.lease_until = list(row.waiting), row.token, row.lease_until
+    stored.attempts, stored.last_error = row.attempts, row.last_error
+    if row.not_before > time:  # the room counts in farm seconds
+        stored.not_before = time + context.clock.real(row.not_before - time)
+    if row.state is outbox.State.SENT and stored.sent is None:
+        stored.sent = time
+
+
+def _lease(row: int) -> str:
+    return f"outbox:{row}"
+
+
+def settings(context: Context) -> Settings:
+    """The mail server, as configured."""
+    smtp = context.config.mail.smtp
+    security = Security.STARTTLS if smtp.starttls else Security.NONE
+    return Settings(smtp.host, smtp.port, security, smtp.user, smtp.password_file)
+
+
+def mail_file(context: Context, message_id: str) -> Path:
+    """Where a mail is kept."""
+    return context.config.state / "mails" / f"{archive_key(message_id)}.eml"
+
+
+def keep(context: Context, message_id: str, raw: bytes) -> Path:
+    """Keep a mail as a file, whole or not at all."""
+    path = mail_file(context, message_id)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(".part")
+        temporary.write_bytes(raw)
+        temporary.replace(path)
+    except OSError as error:
+        raise InfraError(f"{path} cannot be written: {error.strerror}; free space or mend the disk") from error
+    return path
+
+
+def readable(raw: bytes) -> str:
+    """A mail as people see it: the headers that matter, then the text."""
+    message = email.message_from_bytes(raw, policy=email.policy.default)
+    shown = ("From", "To", "Cc", "Subject", "Date", "Message-ID")
+    head = "".join(f"{name}: {message[name]}\n" for name in shown if message[name])
+    body = message.get_content() if message.get_content_maintype() == "text" else ""
+    return f"{head}\n{body}"
