@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +17,10 @@ _SIGNED = (
     b"Auto-Submitted", b"List-Id", b"List-Unsubscribe", b"List-Unsubscribe-Post", b"MIME-Version", b"Content-Type",
     b"Content-Transfer-Encoding",
 )  # fmt: skip
+_MOST_SIGNATURES = 5  # each costs a look-up
 _ONCE = (b"From", b"To", b"Cc", b"Subject", b"Date", b"Message-ID")
+
+DnsLookup = Callable[..., bytes | None]  # (name, timeout=5) → the TXT record
 
 
 @dataclass(frozen=True)
@@ -46,3 +51,28 @@ class Dkim:
         except (dkim.DKIMException, ValueError) as error:
             raise UserError(f"DKIM key {self.key_file}: {error}; make one with `openssl genrsa 2048`") from error
         return header + raw
+
+
+def vouched_for(raw: bytes, address: str, dns: DnsLookup | None = None) -> bool:
+    """Whether a domain that ``address`` belongs to has signed ``raw``: only then may it give commands.
+
+    Looks up keys in DNS unless ``dns`` does. A list that changed subject or body breaks the signature.
+    """
+    domain = address.rpartition("@")[2].lower().encode("ascii", "replace")
+    message = dkim.DKIM(raw)
+    if sum(name.lower() == b"from" for name, _ in message.headers) != 1:
+        return False  # the signature would cover only one of them
+    signatures = [value for name, value in message.headers if name.lower() == b"dkim-signature"]
+    for index, value in enumerate(signatures[:_MOST_SIGNATURES]):
+        match = re.search(rb"(?:^|;)\s*d\s*=\s*([^;\s]+)", value)
+        signer = match[1].lower() if match else b""
+        if re.search(rb"(?:^|;)\s*l\s*=", value):
+            continue  # covers a part of the body only
+        if domain != signer and not (b"." in signer and domain.endswith(b"." + signer)):
+            continue
+        try:
+            if message.verify(index, **({"dnsfunc": dns} if dns else {})):
+                return True
+        except (dkim.DKIMException, ValueError):
+            continue
+    return False

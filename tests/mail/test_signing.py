@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from bisectbot.errors import UserError
 from bisectbot.mail.message import compose
-from bisectbot.mail.signing import Dkim
+from bisectbot.mail.signing import Dkim, DnsLookup, vouched_for
 from bisectbot.mail.smtp import Envelope, Recipient, Result, deliver
 from bisectbot.mail.unsubscribe import personal_copy
 from tests.mail.letters import IDENTITY, NOW, letter
@@ -100,3 +100,36 @@ def test_an_unusable_key_stops_before_anything_is_sent(tmp_path: Path, content: 
             replace(settings, dkim=Dkim("example.org", "s1", file)),
         )
     assert script.received == []
+
+
+def dns_of(key: rsa.RSAPrivateKey) -> DnsLookup:
+    public = key.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return lambda *_, **__: b"v=DKIM1; k=rsa; p=" + base64.b64encode(public)
+
+
+@pytest.mark.parametrize(
+    ("domain", "address", "vouched"),
+    [
+        ("example.org", "ada@example.org", True),
+        ("example.org", "ada@mail.example.org", True),
+        ("example.org", "ada@notexample.org", False),
+        ("mail.example.org", "ada@example.org", False),
+        ("org", "ada@example.org", False),
+        ("list.example.net", "ada@example.org", False),
+    ],
+)
+def test_whose_domain_vouches_for_a_command(
+    signer: Dkim, key: rsa.RSAPrivateKey, domain: str, address: str, vouched: bool
+):
+    raw = b"From: %s\r\nSubject: x\r\n\r\n#bisectbot status\r\n" % address.encode()
+    signed = replace(signer, domain=domain).sign(raw)
+    assert vouched_for(signed, address, dns_of(key)) is vouched
+    assert not vouched_for(signed.replace(b"status", b"pause!"), address, dns_of(key))
+    assert not vouched_for(b"From: operator@example.org\r\n" + signed, address, dns_of(key))
+
+
+def test_half_a_signature_vouches_for_nothing(signer: Dkim, key: rsa.RSAPrivateKey):
+    raw = b"From: ada@example.org\r\n\r\nhello\r\n"
+    header = dkim.sign(raw, b"s1", b"example.org", signer.key_file.read_bytes(), length=True)
+    assert not vouched_for(header + raw + b"#bisectbot pause\r\n", "ada@example.org", dns_of(key))
+    assert not vouched_for(raw, "ada@example.org", dns_of(key))
