@@ -8,36 +8,43 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from array import array
 from collections.abc import Iterator
+from math import isnan, nan
 
 from bisectbot.results.parsers.rawlog import Pair, RawLog, printed
 
 _OBJECT = re.compile(r"\{[^{}]*\}")
 _LONGEST_OBJECT = 4096  # characters; a sample takes 200
 _FIELDS = ("usr", "sys", "irq", "soft", "nice", "idle", "iowait")
+_IDLE, _IOWAIT = _FIELDS.index("idle"), _FIELDS.index("iowait")
 
 
 def parse(raw: RawLog) -> Iterator[Pair]:
-    """Yield `cpu.all.usr%` … per sample, and at the end how much the machine was used at most.
+    """Yield how much the machine was used at most, then `cpu.all.usr%` … per sample.
 
     Utilization is 100 - idle - iowait; `max_utilization_pct` is the highest sample's, and
-    `max_utilization.seconds` counts the samples whose utilization has the same whole percent.
+    `max_utilization.seconds` counts the samples whose utilization has the same whole percent. They come first, so
+    that no sample of theirs is missed: a stat that appears late counts as 0 before (see ``series``).
     """
-    highest = -1.0
-    seconds: Counter[int] = Counter()
+    samples = array("d")  # one after the other, _FIELDS each; NaN is a field that was not printed
     for record in _objects(raw):
-        values = {field: value for field in _FIELDS if (value := _percent(record.get(field))) is not None}
-        if record.get("cpu") != "all" or not values:
-            continue
-        for field, value in values.items():
-            yield f"cpu.all.{field}%", printed(value)
-        used = round(100 - values.get("idle", 0) - values.get("iowait", 0), 2)
-        highest = max(highest, used)
-        seconds[int(used)] += 1
-    if seconds:
-        yield "max_utilization_pct", printed(highest)
-        yield "max_utilization.seconds", str(seconds[int(highest)])
+        if record.get("cpu") == "all" and any(field in record for field in _FIELDS):
+            samples.extend(_percent(record.get(field)) for field in _FIELDS)
+    if samples:
+        yield from _most(samples)
+    for index, value in enumerate(samples):
+        if not isnan(value):
+            yield f"cpu.all.{_FIELDS[index % len(_FIELDS)]}%", printed(value)
+
+
+def _most(samples: array[float]) -> Iterator[Pair]:
+    idle, waiting = samples[_IDLE :: len(_FIELDS)], samples[_IOWAIT :: len(_FIELDS)]
+    used = [round(100 - i - (0 if isnan(w) else w), 2) for i, w in zip(idle, waiting, strict=True) if not isnan(i)]
+    if used:
+        highest = int(max(used))
+        yield "max_utilization_pct", printed(max(used))
+        yield "max_utilization.seconds", str(sum(int(sample) == highest for sample in used))
 
 
 def _objects(raw: RawLog) -> Iterator[dict[str, object]]:
@@ -69,8 +76,8 @@ def _decoded(text: str) -> dict[str, object] | None:
     return record if isinstance(record, dict) else None
 
 
-def _percent(value: object) -> float | None:
-    """Give a number as it is; what no percentage can be (text, NaN, 1e300) is None."""
+def _percent(value: object) -> float:
+    """Give a number as it is; what no percentage can be (text, 1e300, nothing) is NaN."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and -1e4 < value < 1e4:
         return value
-    return None
+    return nan
