@@ -162,7 +162,7 @@ def _steps(sign: Signal, verdict: Judged, start: int, kpi: Kpi | None) -> list[S
             continue
         noises = sign.scale * found.local[k : k + 2]
         sides: Ints = length[k : k + 2]
-        doubt = 1.96 * float(np.sqrt(np.sum(noises**2 * verdict.noise.inflation(sides.astype(float)) / sides)))
+        doubt = 1.96 * float(np.sqrt(np.sum(noises**2 / sides)))
         steps.append(
             Step(
                 index=start + index,

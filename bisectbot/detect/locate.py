@@ -23,8 +23,8 @@ def locate(signal: Signal, found: Fit, reach: int = 60) -> list[tuple[int, int, 
         # the new level starts at low … high-1; heads low-1 and high-1 always belong to the old and the new one
         heads = slice(low, high)
         scale = signal.scale * np.sqrt(signal.variance[heads])
-        old = _log_density(signal.value[heads] - found.level[k - 1], scale * found.local[k - 1])
-        new = _log_density(signal.value[heads] - found.level[k], scale * found.local[k])
+        old = _log_density(signal.value[heads] - found.level[k - 1], scale * found.core[k - 1])
+        new = _log_density(signal.value[heads] - found.level[k], scale * found.core[k])
         score = np.concatenate([[0.0], np.cumsum((old - new)[:-1])])
         places.append(_interval(score, low))
     return places

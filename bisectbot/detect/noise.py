@@ -48,8 +48,8 @@ def _typical(jump: Floats) -> float:
         return 0.0
     ordered = np.sort(jump)
     median = float(ordered[len(ordered) // 2]) / MAD
-    inner = ordered[: max(1, int(0.9 * len(ordered)))]
-    return max(median, float(np.sqrt(np.mean(inner**2))))
+    inner = ordered[: max(1, int(0.75 * len(ordered)))]
+    return max(median, float(np.sqrt(np.mean(inner**2))) / 0.604)
 
 
 def _resolution(value: Floats) -> float:
@@ -85,94 +85,42 @@ def _calm(value: Floats, margin: float) -> Floats:
     return np.clip(value, np.minimum(before, after) - margin, np.maximum(before, after) + margin)
 
 
-@dataclass(frozen=True)
-class Noise:
-    """The noise round a segmentation, in units of Signal.scale."""
-
-    memory: float  # lag-one correlation of residuals
-    slope2: float  # variance of the local slope, per head²
-    shape: Shape
-
-    def inflation(self, heads: Floats) -> Floats:
-        """Variance of a mean of so many neighbouring heads, relative to that of independent ones (AR(1))."""
-        rho = self.memory
-        if rho == 0:
-            return np.ones_like(heads)
-        ratio: Floats = (1 + rho) / (1 - rho) - 2 * rho * (1 - rho**heads) / (heads * (1 - rho) ** 2)
-        return ratio
+BOUNDS = np.array([1.5, 2.5, 4.5])  # a head counts as at most so many standard deviations
+BINS = np.linspace(-4.5, 4.5, 73)
+GLITCH = 0.3  # expected heads off in no known way among PRIOR heads
+PRIOR = 10.0  # heads of Gaussian noise that are assumed before any was seen
+GRID = np.concatenate([np.linspace(0.2, 4.0, 20), np.geomspace(4.5, 20.0, 8)])
+_TILT = np.exp(GRID[None, :, None] * np.clip(BINS[None, None, :], -BOUNDS[:, None, None], BOUNDS[:, None, None]))
+_NORMAL = np.exp(-(BINS**2) / 2) / np.exp(-(BINS**2) / 2).sum()
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How improbable a mean of m residuals is: log moment generating function on a grid (Cramér)."""
+    """How improbable a mean of m bounded residuals is, from the series' own residuals (Cramér's theorem).
 
-    grid: Floats
-    cumulant: Floats  # of the series' own residuals and a Gaussian prior, on ±grid: shape (2, grid)
+    ``cumulant[side, bound]`` is log E exp(t·r) on GRID, of residuals (side 0) or their negatives (side 1).
+    """
+
+    cumulant: Floats
     mass: float  # how many residuals it rests on
 
-    def deviation(self, z: Floats, heads: Floats) -> Floats:
-        """A z that says how often this series' own residuals would make a mean of ``heads`` so far off."""
-        x = np.abs(z) / np.sqrt(heads)
-        side = (z < 0).astype(int)
+    def deviation(self, mean: Floats, heads: Floats, side: Ints) -> Floats:
+        """A z that says how often this series' own residuals would make such a mean of ``heads`` of them.
+
+        ``mean`` has a column per bound; the best one counts.
+        """
         unseen = GLITCH / self.mass
-        # sup over t of t·x - log((1 - unseen)·E exp(t·r) + unseen·exp(t·x)): never below what glitches do
-        exponent = np.minimum(self.grid * x[:, None], 600.0)
-        known = self.cumulant[side]
-        rate = exponent - np.logaddexp(known, np.log(unseen) + exponent)
-        deviation: Floats = np.sqrt(2 * heads * np.maximum(rate.max(axis=1), 0.0))
+        # sup over t of t·x - log((1 - unseen)·E exp(t·r) + unseen·exp(t·x)): never more than glitches would allow
+        exponent = GRID * mean[:, :, None]
+        rate = exponent - np.logaddexp(self.cumulant[side], np.log(unseen) + exponent)
+        deviation: Floats = np.sqrt(2 * heads * np.maximum(rate.max(axis=2), 0.0)).max(axis=1)
         return deviation
-
-
-GLITCH = 0.3  # expected heads off in no known way among PRIOR heads
-PRIOR = 10.0  # heads of Gaussian noise that are assumed before any was seen
-GRID = np.concatenate([np.linspace(0.25, 6.0, 24), np.geomspace(7.0, 60.0, 8)])
 
 
 def shape(residuals: Floats) -> Shape:
     """The shape of standardised residuals."""
-    bounded = np.clip(residuals, -12.0, 12.0)
-    product = np.outer(GRID, bounded)
-    gauss = PRIOR * np.exp(np.minimum(GRID**2 / 2, 600.0))
-    mass = len(bounded) + PRIOR
-    up = np.log((np.exp(np.minimum(product, 600.0)).sum(axis=1) + gauss) / mass)
-    down = np.log((np.exp(np.minimum(-product, 600.0)).sum(axis=1) + gauss) / mass)
-    return Shape(GRID, np.stack([up, down]), mass)
-
-
-def memory(residuals: Floats, segment: Ints) -> float:
-    """Lag-one correlation within segments, for the positive part only; bias of short stretches corrected."""
-    n = len(residuals)
-    same = segment[1:] == segment[:-1]
-    pairs = int(same.sum())
-    if pairs < 8:
-        return 0.0
-    bounded = np.clip(residuals, -CLIP, CLIP)
-    total = float(np.sum(bounded**2)) / n
-    if total <= 0:
-        return 0.0
-    rho = float(np.sum(bounded[1:] * bounded[:-1] * same)) / pairs / total
-    segments = int(segment[-1]) + 1
-    rho += segments / n * (1 + max(rho, 0.0))  # each fitted mean takes away about 1/length
-    return float(np.clip(rho - 1.0 / np.sqrt(pairs), 0.0, 0.9))
-
-
-def slope_variance(value: Floats, starts: Ints, chunk: int = 24) -> float:
-    """Empirical Bayes variance of the local slope, from ordinary least squares on pieces of segments."""
-    slopes, variances = [], []
-    for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        pieces = max(1, round((stop - start) / chunk))
-        for left in np.linspace(start, stop, pieces + 1).astype(int)[:-1].tolist():
-            length = (stop - start) // pieces
-            if length < 8:
-                continue
-            time = np.arange(length) - (length - 1) / 2
-            norm = float(time @ time)
-            slopes.append(float(time @ value[left : left + length]) / norm)
-            variances.append(1 / norm)
-    if not slopes:
-        return 0.0
-    found, expected = np.array(slopes), np.array(variances)
-    weight = expected**-2
-    excess = float(np.sum(weight * (found**2 - expected)) / np.sum(weight))
-    doubt = float(np.sqrt(2 * np.sum((weight * expected) ** 2)) / np.sum(weight))
-    return max(0.0, excess - doubt)
+    place = np.clip(np.rint((residuals + 4.5) * 8), 0, len(BINS) - 1).astype(np.int64)
+    count = np.bincount(place, minlength=len(BINS)) + PRIOR * _NORMAL
+    mass = len(residuals) + PRIOR
+    both = np.stack([count, count[::-1]])
+    return Shape(np.log(np.einsum("bgk,sk->sbg", _TILT, both) / mass), mass)

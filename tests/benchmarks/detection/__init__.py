@@ -1,0 +1,1 @@
+"""How well steps are found: ``python -m tests.benchmarks.detection``."""
