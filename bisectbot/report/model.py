@@ -46,6 +46,11 @@ class Commit:
         """The ten digits that mails use."""
         return self.id[:10]
 
+    @property
+    def named(self) -> str:
+        """How a list names it: ``31255e072b ("subject")``."""
+        return f'{self.short} ("{self.subject}")' if self.subject else self.short
+
 
 @dataclass(frozen=True, slots=True)
 class Tree:

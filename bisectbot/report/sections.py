@@ -242,7 +242,7 @@ def _checks(checks: Iterable[Check]) -> list[str]:
 def _suspects(suspects: Sequence[Commit]) -> list[str]:
     if not suspects:
         return []
-    lines = [line for commit in suspects for line in _wrapped(f"  {commit.short} {_quoted(commit)}", hang=13)]
+    lines = [line for commit in suspects for line in _wrapped(f"  {commit.named}", hang=13)]
     return [*_wrapped("Not told apart from it, since what lies between could not be tested:"), *lines, ""]
 
 
