@@ -96,8 +96,8 @@ class Library:
         for group in dict.fromkeys((name, host.group)):
             for root in self.roots:
                 for file in (root / "hosts" / group, root / "hosts" / f"{group}.yaml"):
-                    if file.is_file():
-                        return Host.read(name, group, _single(read_file(file), file))
+                    if file.is_file() and "driver" not in (facts := _single(read_file(file), file)).body:
+                        return Host.read(name, group, facts)  # what has a driver says how a machine is reached
         known = ", ".join(sorted(set(self._hosts()))) or "none"
         raise UserError(f"host {name!r}: no file hosts/{host.group}.yaml below the configuration; known: {known}")
 

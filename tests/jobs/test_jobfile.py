@@ -289,6 +289,12 @@ def test_malformed_hosts(root: Path, text: str, message: str) -> None:
         Library((root,)).host("h")
 
 
+def test_how_a_host_is_reached_is_no_fact_of_its_group(root: Path) -> None:
+    place(root, "hosts/h.yaml", "nr_cpu: 4\n")
+    place(root, "hosts/h-1.yaml", "group: h\ndriver: local\n")
+    assert Library((root,)).host("h-1").nr_cpu == 4
+
+
 def test_an_unknown_host_is_told_the_known_ones(root: Path) -> None:
     place(root, "hosts/h.yaml", "nr_cpu: 1\n")
     with pytest.raises(UserError, match=r"host 'g-1': no file hosts/g.yaml .* known: h$"):
