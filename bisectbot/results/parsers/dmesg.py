@@ -45,12 +45,13 @@ class _Seen:
     def __init__(self) -> None:
         self.times: dict[str, str | None] = {}
 
-    def add(self, name: str, message: str, pattern: str, time: str | None) -> Iterator[Pair]:
+    def add(self, name: str, message: str, time: str | None, pattern: str = "") -> Iterator[Pair]:
         if not name or name in self.times or len(self.times) >= MOST_IDS:
             return
         if not self.times:
             yield "boot_failures", "1"
         self.times[name] = time
+        message, pattern = message.strip(), pattern or search_pattern(message)
         yield "", ""
         yield "#", pattern
         yield name, "1"
@@ -65,13 +66,13 @@ def parse(raw: RawLog) -> Iterator[Pair]:
     for line in raw:
         level_is_error, time, message = _split(line)
         if in_trace and (frame := _FRAME.match(message)):
-            yield from seen.add(f"calltrace:{frame[1]}", message.strip(), frame[1], time)
+            yield from seen.add(f"calltrace:{frame[1]}", message, time, frame[1])
             in_trace = False
         elif pointer := _POINTER.search(message):
             kind, function, module = pointer.groups()
-            yield from seen.add(f"{kind}:{function}{module or ''}", message.strip(), f"{kind}: .*{function}", time)
+            yield from seen.add(f"{kind}:{function}{module or ''}", message, time, f"{kind}: .*{function}")
         elif level_is_error or _OOPS.search(message):
-            yield from seen.add(error_id(message), message.strip(), search_pattern(message), time)
+            yield from seen.add(error_id(message), message, time)
         if message.lstrip().startswith(("Call Trace:", "Call trace:")):
             in_trace = True
     if len(seen.times) >= MOST_IDS:

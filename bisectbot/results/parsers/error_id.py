@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import string
+from functools import lru_cache
 
 LONGEST = 1000  # characters of a message that count
 
@@ -69,6 +70,7 @@ _SPECIAL = re.compile(r"[\\.^$*+?{}()|\[\]]")
 _TRAILING = "#:.,;!?-_'\"` "
 
 
+@lru_cache(maxsize=1024)  # logs repeat themselves
 def error_id(message: str) -> str:
     """Name the error: no blanks, numbers as `#`, no offsets, no punctuation at the end. May be empty."""
     text, _ = _naming_part(message)

@@ -179,7 +179,7 @@ def _blanks(words: list[str]) -> _Count | None:
 
 
 def _is_event(text: str) -> bool:
-    return text[:1].isalpha() and not any(letter.isspace() for letter in text)
+    return text[:1].isalpha() and len(text.split()) == 1
 
 
 def _plain(event: str) -> str:

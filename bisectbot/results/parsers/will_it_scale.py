@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from bisectbot.results.parsers.error_id import error_id
 from bisectbot.results.parsers.rawlog import Pair, RawLog, is_number, number, printed
@@ -13,23 +13,25 @@ _COLUMNS = ("processes", "processes_idle", "threads", "threads_idle", "linear")
 
 @dataclass
 class _Summary:
+    rows: int = 0
     scalability: float | None = None
-    per_process: list[float] = field(default_factory=list)
-    per_thread: list[float] = field(default_factory=list)
+    per_process: float = 0
+    per_thread: float = 0
     workload: float = 0
 
     def add(self, tasks: float, processes: float, threads: float, linear: float) -> None:
         if linear and tasks != 1:
             self.scalability = processes / linear
-        self.per_process.append(processes / tasks)
-        self.per_thread.append(threads / tasks)
+        self.rows += 1
+        self.per_process += processes / tasks
+        self.per_thread += threads / tasks
         self.workload += processes + threads
 
     def pairs(self) -> Iterator[Pair]:
         if self.scalability is not None:
             yield "scalability", printed(self.scalability)
-        yield "per_process_ops", str(int(sum(self.per_process) / len(self.per_process)))
-        yield "per_thread_ops", str(int(sum(self.per_thread) / len(self.per_thread)))
+        yield "per_process_ops", str(int(self.per_process / self.rows))
+        yield "per_thread_ops", str(int(self.per_thread / self.rows))
         yield "workload", printed(self.workload)
 
 
@@ -54,5 +56,5 @@ def parse(raw: RawLog) -> Iterator[Pair]:
             yield error_id(line[line.index("Assertion") :]), "1"
         elif not line.startswith(("tasks,", "real", "user", "sys")):
             raw.warn_line(line)
-    if summary.per_process:
+    if summary.rows:
         yield from summary.pairs()
