@@ -74,7 +74,7 @@ class _Postman:
 
     def __exit__(self, *failure: object) -> None:
         self._over.set()
-        self._thread.join()
+        self._thread.join(5.0)  # it may hang in a request; what is not delivered waits for the next worker
 
     def _round(self) -> None:
         spool, client = self._station.spool, self._station.client()

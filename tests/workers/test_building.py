@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -157,4 +158,4 @@ def test_builds_wait_for_runs_and_runs_for_builds(builds: Builds, repository: Re
         began, ended = server.text(delivery, name).split("\n", 1)[0].split()
         spans.append((float(began), float(ended)))
     spans.sort()
-    assert all(earlier[1] <= later[0] for earlier, later in zip(spans, spans[1:], strict=False))
+    assert all(earlier[1] <= later[0] for earlier, later in itertools.pairwise(spans))

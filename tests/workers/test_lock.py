@@ -48,9 +48,9 @@ def test_other_names_do_not_matter_and_none_is_no_lock(tmp_path: Path):
 
 def test_alone_refuses_in_one_line(tmp_path: Path):
     with alone(tmp_path / "x" / "lock", "a worker for h"):
-        with pytest.raises(UserError, match="a worker for h is running already with the state folder"):
-            with alone(tmp_path / "x" / "lock", "a worker for h"):
-                pass
+        again = alone(tmp_path / "x" / "lock", "a worker for h")
+        with pytest.raises(UserError, match="a worker for h is running already with the state folder"), again:
+            pass
     with alone(tmp_path / "x" / "lock", "a worker for h"):
         pass
 
