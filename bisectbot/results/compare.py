@@ -172,14 +172,14 @@ def _row(name: str, columns: Sequence[_Column], exact: bool) -> Row:
     return Row(name, tuple(cells), points)
 
 
-def _change(base: float, mean: float, points: bool, exact: bool) -> float:
+def _change(base: float, mean: float, points: bool, exact: bool) -> float | None:
     if points:
         return mean - base
     if base != 0:
         return 100 * (mean - base) / base
     if exact:
         return 100 * (mean - _INVISIBLE) / _INVISIBLE
-    return math.copysign(math.inf, mean) if mean else 0.0
+    return None if mean else 0.0
 
 
 def _mean(values: Values) -> float | None:

@@ -26,7 +26,7 @@ class Cell:
 
     ``mean`` in the stat's unit, None when it was not measured there; ``spread`` the standard deviation in whole
     percent of the mean, None when it is not shown; ``change`` against the base, in percent or, in rows of
-    percentages, in points; infinite when the base is zero, None in the base column and where a side is missing.
+    percentages, in points; None in the base column, where a side is missing, and where the base is zero.
     """
 
     mean: float | None

@@ -22,7 +22,7 @@ _SECTIONS = re.compile(r" +(fail:runs|%stddev|\||\\)[ |\\a-z%:]*")
 
 _MEAN = r"(-?\d+(?:\.\d+)?(?:e[+-]\d+)?)"
 _SPREAD = r"(?: ± *(\d+)%)?"
-_CHANGE = r"([+-](?:\d+(?:\.\d+)?(?:e[+-]\d+)?|inf))(%?)"
+_CHANGE = r"([+-]\d+(?:\.\d+)?(?:e[+-]\d+)?)(%?)"
 _LOOSE = re.compile(rf" *{_MEAN}{_SPREAD}((?: +{_CHANGE} +{_MEAN}{_SPREAD})*)  +(\S.*)")
 _LOOSE_CELL = re.compile(rf" +{_CHANGE} +{_MEAN}{_SPREAD}")
 _NAMELESS = re.compile(rf" +{_MEAN}{_SPREAD}((?: +{_CHANGE} +{_MEAN}{_SPREAD})+) *")

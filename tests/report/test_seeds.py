@@ -34,17 +34,11 @@ from tests.report import made
 GOLDEN = Path(__file__).parents[1] / "golden" / "report" / "seeds"
 
 # The runs that the first report's mail lists by hand, parent and commit.
-OPEN1 = (
-    "72665 72628 72665 72656 72668 72642 72660 72642 72648 72661 "
-    "72650 72648 72651 72639 72630 72641 72655 72650 72624 72649",
-    "75636 75623 75642 75613 75592 75628 74016 75637 75622 75617 "
-    "75605 74013 75629 75618 75595 75614 75611 75619 75629 75619",
-)
+_PARENT = "72665 72628 72665 72656 72668 72642 72660 72642 72648 72661 72650 72648 72651 72639 72630 72641 72655 72650"
+_COMMIT = "75636 75623 75642 75613 75592 75628 74016 75637 75622 75617 75605 74013 75629 75618 75595 75614 75611 75619"
+OPEN1 = ((*map(int, _PARENT.split()), 72624, 72649), (*map(int, _COMMIT.split()), 75629, 75619))
 # The second's, made: 1222 and 1251 loads per second.
-EXEC = (
-    "1221 1223 1222 1222 1224 1220 1222 1223 1221 1222 1222 1223 1222 1221 1223 1222 1222 1224 1220 1224",
-    "1251 1252 1250 1251 1251 1252 1250 1251 1252 1251 1251 1250 1252 1251 1251 1252 1251 1250 1251 1252",
-)
+EXEC = ((1221, 1223, 1222, 1222, 1224) * 4, (1251, 1252, 1250, 1251, 1252) * 4)
 
 
 @dataclass(frozen=True)
@@ -56,7 +50,7 @@ class Seed:
     commit: Commit
     tree: Tree
     finding: Finding
-    runs: tuple[str, str]
+    runs: tuple[tuple[int, ...], tuple[int, ...]]
     subject: str
     boot_logs: tuple[str, str] = ("", "")
 
@@ -120,13 +114,12 @@ def printed(seed: Seed) -> list[str]:
 
 def report(seed: Seed) -> Report:
     rows = [row for line in printed(seed) if (row := read_row(line, 2))]
-    known = tuple([int(value) for value in side.split()] for side in seed.runs)
-    base, other = made.matrices(rows, {seed.finding.stat: (known[0], known[1])})
+    base, other = made.matrices(rows, {seed.finding.stat: seed.runs})
     axes = dict(pair.split("=", 1) for pair in seed.axes.split())
     pair = MatrixSet({seed.parent.id: base, seed.commit.id: other}, axes)
     names = {commit.id: commit.named for commit in (seed.parent, seed.commit)}
     table = compare(pair, order=seed.order, texts=names)
-    boots = [tuple((float(value),) for value in side) for side in known]
+    boots = [tuple((float(value),) for value in side) for side in seed.runs]
     logs = [tuple([log, log] if log else []) for log in seed.boot_logs]
     return Report(
         seed.commit,

@@ -20,12 +20,11 @@ def test_round_trip(report: Report):
     assert from_json(to_json(report)) == report
 
 
-def test_infinite_change_is_strict_json():
+def test_json_is_strict():
     row = Row("a.b", (Cell(0.0), Cell(5.0, None, float("inf"))))
     report = replace(samples.report(), tables=(Table((Column("a"), Column("b")), rows=(row,)),))
-    text = to_json(report)
-    assert json.loads(text)["tables"][0]["rows"][0]["cells"][1]["change"] == "Infinity"
-    assert from_json(text) == report
+    assert "Infinity" not in to_json(report)
+    assert from_json(to_json(report)).tables[0].rows[0].cells[1] == Cell(5.0)
 
 
 def test_later_fields_are_ignored():

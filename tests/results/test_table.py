@@ -134,7 +134,7 @@ _printed = (
     | st.integers(-99_999, 99_999).map(lambda n: n / 100)
     | st.integers(1001, 9999).map(lambda n: n * 1e10)
 )
-_changes = st.integers(-9999, 9999).map(lambda n: n / 10) | st.just(float("inf"))
+_changes = st.integers(-9999, 9999).map(lambda n: n / 10)
 
 
 @st.composite
