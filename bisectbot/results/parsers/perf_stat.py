@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from bisectbot.results.parsers.rawlog import Pair, RawLog, is_number, number, printed
+from bisectbot.results.parsers.rawlog import Pair, RawLog, is_number, printed
 
 NEW_INTERVAL = 0.010  # s: lines of one interval carry times that differ by less
 _PMU = re.compile(r"[\w-]+/([^/]+)/\w*")
@@ -160,7 +160,7 @@ def _csv(fields: list[str]) -> _Count | None:
     metric = None
     if len(fields) >= 8 and is_number(fields[6]) and _UNIT.fullmatch(fields[7]):
         metric = fields[7], float(fields[6])
-    return _Count(float(time), number(value) if known else None, _plain(event), metric)
+    return _Count(float(time), float(value) if known else None, _plain(event), metric)
 
 
 def _blanks(words: list[str]) -> _Count | None:
@@ -175,7 +175,7 @@ def _blanks(words: list[str]) -> _Count | None:
     known = is_number(value)
     if not _is_event(event) or not (known or value in _NOT_COUNTED):
         return None
-    return _Count(float(words[0]), number(value) if known else None, _plain(event), None)
+    return _Count(float(words[0]), float(value) if known else None, _plain(event), None)
 
 
 def _is_event(text: str) -> bool:
