@@ -137,15 +137,22 @@ def _tree(text: str, subject: str) -> Tree:
     return Tree(address[1] if address else "", branch or (name[2] if name else ""), name[1] if name else "")
 
 
+# Axes that say where and with what a job ran; the others are its parameters.
+_SURROUNDINGS = frozenset(("compiler", "kconfig", "rootfs", "tbox_group", "testcase"))
+
+
 def _finding(text: str, subject: str, tables: Sequence[Table]) -> Finding:
+    """Read the headline and its job; what the mail does not say of the job, the first table's axes do."""
+    axes = dict(tables[0].axes) if tables else {}
     machine = _folded_value(text, r"(?:on )?test machine")
+    parameters = _parameters(text) or tuple((k, v) for k, v in axes.items() if k not in _SURROUNDINGS)
     return replace(
         _headline(text, subject, tables),
-        testcase=_first(re.compile(r"^(?:in )?testcase: (\S+)", re.MULTILINE), text),
-        machine=Machine(machine, _host_group(tables)) if machine else None,
-        parameters=_parameters(text),
-        config=_first(re.compile(r"^config: (\S+)", re.MULTILINE), text),
-        compiler=_first(re.compile(r"^compiler: (\S+)", re.MULTILINE), text),
+        testcase=_value(text, "(?:in )?testcase") or axes.get("testcase", ""),
+        machine=Machine(machine, axes.get("tbox_group", "")) if machine or "tbox_group" in axes else None,
+        parameters=parameters,
+        config=_value(text, "config") or axes.get("kconfig", ""),
+        compiler=_value(text, "compiler") or axes.get("compiler", ""),
     )
 
 
@@ -179,8 +186,8 @@ def _signed(percent: float, stat: str, tables: Sequence[Table]) -> float:
     return -abs(percent) if change < 0 else percent
 
 
-def _host_group(tables: Sequence[Table]) -> str:
-    return next((value for table in tables[:1] for key, value in table.axes if key == "tbox_group"), "")
+def _value(text: str, key: str) -> str:
+    return _first(re.compile(rf"^{key}: (\S+)", re.MULTILINE), text)
 
 
 def _folded_value(text: str, key: str) -> str:
@@ -197,6 +204,7 @@ def _parameters(text: str) -> tuple[tuple[str, str], ...]:
 
 def _also(text: str, tables: Sequence[Table]) -> Iterator[Finding]:
     """Read the box of further tests: a finding per block, whose host group the table of the same place names."""
+    groups = {index: dict(table.axes).get("tbox_group", "") for index, table in enumerate(tables)}
     blocks: list[list[tuple[str, str]]] = []
     for match in _BOX_ROW.finditer(text):
         if match[1] == "testcase: change":
@@ -215,7 +223,7 @@ def _also(text: str, tables: Sequence[Table]) -> Iterator[Finding]:
             Direction(change[4]) if measured else Direction.FAILURE,
             float(change[3]) if change[3] else None,
             change[1],
-            Machine(machine, _host_group(tables[index : index + 1])) if machine else None,
+            Machine(machine, groups.get(index, "")) if machine else None,
             tuple((key, value) for key, _, value in pairs if key),
         )
 

@@ -96,7 +96,8 @@ def run_values(report: Report) -> list[str]:
 
 def job(finding: Finding) -> list[str]:
     """Describe testcase, config, compiler, machine and parameters."""
-    machine = [f"test machine: {hardware(finding.machine.description)}"] if finding.machine else []
+    description = hardware(finding.machine.description or finding.machine.group) if finding.machine else ""
+    machine = [f"test machine: {description}"] if description else []
     facts = [
         ("testcase", finding.testcase),
         ("config", finding.config),

@@ -73,6 +73,8 @@ def test_2023():
         "will-it-scale",
         Machine(machine, "lkp-icl-2sp7"),
         (("nr_task", "50%"), ("mode", "process"), ("test", "open1"), ("cpufreq_governor", "performance")),
+        "x86_64-rhel-8.3",
+        "gcc-12",
     )
     assert report.also == (
         Finding(
@@ -242,6 +244,15 @@ def test_a_bare_table_tells_its_own_commit():
     report = parse_report(FOLLOW_UP.partition("commit:")[2].encode())
     assert report.commit.id == "2c43a2252614bf1692ef2ad5a46"
     assert report.finding == Finding("will-it-scale.per_process_ops", Direction.CHANGE, -0.5)
+
+
+def test_what_the_mail_does_not_say_the_axes_do():
+    keys, values = "compiler/kconfig/nr_task/tbox_group/test/testcase:", "gcc-9/k/30%/lkp-x/shell8/unixbench"
+    axes = f"{'=' * 89}\n{keys}\n  {values}\n\n"
+    report = parse_report((axes + FOLLOW_UP.partition("back.\n\n")[2]).encode())
+    assert (report.finding.testcase, report.finding.config, report.finding.compiler) == ("unixbench", "k", "gcc-9")
+    assert report.finding.parameters == (("nr_task", "30%"), ("test", "shell8"))
+    assert report.finding.machine == Machine("", "lkp-x")
 
 
 def test_folded_by_a_reader():

@@ -117,6 +117,13 @@ def test_what_was_not_measured_is_blank():
     assert read_row(row_text(row), 3) == row
 
 
+def test_a_row_that_a_reader_squeezed():
+    row = read_row("   1652352           -12.6%    1444002 ±  2%     -13.3%    1431865 will-it-scale.per_thread_ops", 3)
+    assert row == Row(
+        "will-it-scale.per_thread_ops", (Cell(1652352), Cell(1444002, 2, -12.6), Cell(1431865, None, -13.3))
+    )
+
+
 def test_nothing_is_printed_for_nothing():
     assert layout(Table((Column("a"), Column("b")))) == ""
 
