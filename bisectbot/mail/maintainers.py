@@ -107,8 +107,8 @@ class Maintainers:
         self._mailmap = mailmap
         self.problems: list[str] = []  # patterns that Python cannot read, one line each
         self._below = _Index()  # F:, by directory
-        self._names: list[tuple[int, re.Pattern[str]]] = []
-        self._keywords: list[tuple[int, re.Pattern[str]]] = []
+        self._names: list[tuple[int, _Regex]] = []
+        self._keywords: list[tuple[int, _Regex]] = []
         self._excluded: dict[int, list[_Glob]] = {}
         for number, section in enumerate(sections):
             for pattern in section.files:
@@ -136,7 +136,7 @@ class Maintainers:
                 count[number] += 1
         if text:
             for number, keyword in self._keywords:
-                if number not in depth and keyword.search(text):
+                if number not in depth and keyword.found_in(text):
                     depth[number] = _BY_NAME
         order = sorted(depth, key=lambda number: (-depth[number], -count[number], number))
         found = [self.sections[number] for number in order]
@@ -159,7 +159,7 @@ class Maintainers:
             if glob.depth > depth.get(number, _CATCH_ALL - 1) and glob.matches(file):
                 depth[number] = glob.depth
         for number, pattern in self._names:
-            if pattern.search(file):
+            if pattern.found_in(file):
                 depth[number] = _BY_NAME  # the script's order: even if an F: matches more closely
         return tuple(
             (number, at)
@@ -167,16 +167,40 @@ class Maintainers:
             if not any(glob.matches(file) for glob in self._excluded.get(number, ()))
         )
 
-    def _compiled(self, number: int, patterns: tuple[str, ...]) -> list[tuple[int, re.Pattern[str]]]:
+    def _compiled(self, number: int, patterns: tuple[str, ...]) -> list[tuple[int, _Regex]]:
         compiled = []
         for pattern in patterns:
             try:
-                compiled.append((number, re.compile(pattern, re.VERBOSE | re.MULTILINE)))
+                compiled.append((number, _Regex.parse(pattern)))
             except re.error as error:
                 self.problems.append(
                     f"MAINTAINERS, {self.sections[number].name}: pattern {pattern!r}: {error}; ignored"
                 )
         return compiled
+
+
+@dataclass(frozen=True)
+class _Regex:
+    """An N: or K: pattern. ``literal`` is in every match, so that most texts need no search."""
+
+    literal: str
+    regex: re.Pattern[str]
+
+    @staticmethod
+    def parse(pattern: str) -> _Regex:
+        """Raises re.error for what Python cannot read."""
+        regex = re.compile(pattern, re.VERBOSE | re.MULTILINE)
+        plain = pattern.partition("#")[0]
+        while plain != (plain := re.sub(r"\([^()]*\)|\[\^?\]?[^]]*\]", "(", plain)):
+            pass
+        if "|" in plain or "(?i" in pattern or re.search(r"\\[^\W_bBdDsSwW]", plain):
+            return _Regex("", regex)
+        # An escape is no literal, nor is what may be repeated or left out.
+        runs = re.findall(r"[A-Za-z0-9_,/-]+", re.sub(r"\\.|.(?:[?*+]|\{[^}]*\})", "(", plain))
+        return _Regex(max(runs, key=len, default=""), regex)
+
+    def found_in(self, text: str) -> bool:
+        return self.literal in text and self.regex.search(text) is not None
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def recipients(commit: Commit, maintainers: Maintainers, rules: TreeRules | None
     ``maintainers`` is the commit's own MAINTAINERS file. Robots, placeholders and the stable list are left out.
     """
     rules = rules or TreeRules()
-    found = maintainers.concerned(commit.files, f"{commit.message}\n{commit.diff}", commit.contents)
+    found = maintainers.concerned(commit.files, f"{commit.message}\n{changed_lines(commit.diff)}", commit.contents)
     people = _usable([
         *([commit.author] if commit.author else []),
         *([commit.committer] if commit.committer else []),
@@ -83,6 +83,12 @@ def recipients(commit: Commit, maintainers: Maintainers, rules: TreeRules | None
     cc = _usable([*rules.people, *people[1:]])
     cc = [box for box in cc if box not in to]
     return Recipients(to, tuple(cc[: max(room, 0)]), tuple(lists))
+
+
+def changed_lines(diff: str) -> str:
+    """The lines that a diff adds or removes: only they say what a change is about."""
+    lines = diff.splitlines()
+    return "\n".join(line[1:] for line in lines if line[:1] in {"+", "-"} and not line.startswith(("+++ ", "--- ")))
 
 
 def trailer_people(message: str) -> tuple[Mailbox, ...]:

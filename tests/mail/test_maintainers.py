@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bisectbot.mail import maintainers
 from bisectbot.mail.mailbox import Mailbox
+from bisectbot.mail.maintainers import _Regex
 
 TEXT = """\
 List of maintainers
@@ -120,6 +123,22 @@ def test_the_section_of_more_files_comes_first_among_equals():
 def test_what_cannot_be_read_is_told(kernel: maintainers.Maintainers):
     (problem,) = kernel.problems
     assert problem.startswith("MAINTAINERS, PARTS OF EVERYTHING: pattern '(unclosed'")
+
+
+PATTERNS = [
+    r"(?:\b|_)bpf(?:\b|_)", r"\b(?i:clang|llvm)\b", r"[gG]oogle.?[tT]ensor", r"(devm_)?gpio_(un)?register",
+    r"bcm[9]?47622", r"bcm283*", r"(?i)pidfd", r"a|bc", r"x{2,3}yz", r"\x41bc", r"ab?c", r"((a|b)c)+d",
+    r"w(x(y|z)?)*v", r"fu[57]40", r"^.*/vdso/[^/]*getrandom[^/]+$", r"so\.h|struct\s+so", r"a b c", r"[]a]b",
+    r"a\ b", r"\d\d{3}end",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@given(st.data())
+def test_no_match_is_lost_by_looking_for_a_literal_first(pattern: str, data: st.DataObject):
+    regex = _Regex.parse(pattern)
+    text = data.draw(st.from_regex(regex.regex))
+    assert regex.found_in(text)
 
 
 def test_bindings_name_people_of_their_own(kernel: maintainers.Maintainers):

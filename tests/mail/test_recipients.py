@@ -84,6 +84,14 @@ def test_a_maintainer_who_is_the_author_is_named_once():
     assert recipients(Commit(ADA, ADA, "x", ("x/y",)), maintainers.parse(text)) == Recipients((ADA,))
 
 
+def test_keywords_count_in_the_message_and_in_changed_lines_only():
+    diff = "--- a/mm/almanac_x\n+++ b/mm/almanac_x\n@@ -1 +1 @@ almanac_y\n almanac_z();\n"
+    commit = Commit(ADA, ADA, "mm: x", ("mm/slub.c",), diff)
+    assert addresses(recipients(commit, KERNEL).people) == []
+    for touched in (replace(commit, diff=f"{diff}-almanac_open();\n"), replace(commit, message="mm: almanac_open")):
+        assert addresses(recipients(touched, KERNEL).people) == ["ada@old.example", "grace@example.net"]
+
+
 def test_who_ignores_such_mail_gets_it_only_as_author_or_maintainer():
     kernel = maintainers.parse(TEXT, ignored="Rev <rev@example.org>\nTess <tess@example.org>\nalan@example.org\n")
     assert addresses(recipients(COMMIT, kernel).people) == [
