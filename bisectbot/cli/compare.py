@@ -36,7 +36,6 @@ def compare(roots: tuple[str, ...], matrix: str | None, exact: bool, order: str,
     A result root is a directory of runs (0/, 1/, …) as LKP leaves it, or its matrix.json. All columns are compared
     with the first. Nothing is printed when nothing changed.
     """
-    from bisectbot.report.twin import table_to_json
     from bisectbot.results.compare import Order
     from bisectbot.results.compare import compare as compare_matrices
     from bisectbot.results.table import layout
@@ -48,6 +47,8 @@ def compare(roots: tuple[str, ...], matrix: str | None, exact: bool, order: str,
         raise UserError(f"compare: {len(matrices.matrices)} column: nothing to compare it with")
     table = compare_matrices(matrices, exact=exact, order=Order(order))
     if as_json:
+        from bisectbot.report.twin import table_to_json
+
         click.echo(table_to_json(table))
     elif text := layout(table):
         click.echo(text)

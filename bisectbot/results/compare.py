@@ -154,10 +154,10 @@ def _differs(name: str, was: Values, now: Values) -> bool:
 def _trimmed(values: Values, base_runs: int) -> Values:
     """Sort; drop leading values of -1 (not measured), and from 32 runs on a few outliers at both ends."""
     ordered = sorted(values)
-    start = next((index for index, value in enumerate(ordered) if value != -1), len(ordered))
-    ordered = ordered[start:]
+    if ordered and ordered[0] == -1:
+        ordered = ordered[ordered.count(-1) :]
     trim = min(len(ordered) >> 5, 1 if base_runs <= FEWEST_RUNS else 3)
-    return ordered[trim : len(ordered) - trim]
+    return ordered[trim : len(ordered) - trim] if trim else ordered
 
 
 def _row(name: str, columns: Sequence[_Column], exact: bool) -> Row:
@@ -190,7 +190,8 @@ def _spread(values: Values, mean: float | None) -> int | None:
     """Give the population's standard deviation in per cent of the mean, cut to an integer; None if not shown."""
     if mean is None or len(values) < 2:
         return None
-    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
+    differences = [value - mean for value in values]
+    deviation = math.sqrt(math.fsum([difference * difference for difference in differences]) / len(values))
     percent = 100 * deviation / mean if mean else deviation
     return int(percent) if percent > LEAST_SPREAD else None
 

@@ -25,6 +25,7 @@ from bisectbot.report import (
 )
 from bisectbot.report.explain import Traces, explain
 from bisectbot.report.lkp import parse_report
+from bisectbot.report.model import foreign_identity
 from bisectbot.report.render import tables_text
 from bisectbot.results.compare import Order, compare
 from bisectbot.results.matrix import MatrixSet
@@ -154,6 +155,7 @@ def test_every_row(seed: Seed):
 def test_whole_mail(seed: Seed):
     mail = render_mail(report(seed))
     assert mail.subject == seed.subject
+    assert foreign_identity(f"{mail.subject}\n{mail.body}") == []
     golden = GOLDEN / f"{seed.name}.mail.txt"
     assert f"Subject: {mail.subject}\n{mail.body}" == golden.read_text(encoding="utf-8")
 
