@@ -25,6 +25,7 @@ from bisectbot.report.model import (
     Side,
     Still,
 )
+from bisectbot.results.table import mean_text
 
 WIDTH = 78
 RULER = "-" * 98 + ">"
@@ -79,6 +80,7 @@ def evidence(report: Report) -> list[str]:
         _side("parent", found.parent),
         _side("commit", found.culprit),
         "",
+        *_overlap(found.parent.values, found.culprit.values),
         *_checks(found.checks),
         *_suspects(found.suspects),
     ]
@@ -230,8 +232,19 @@ def _side(name: str, side: Side) -> str:
     mean = math.fsum(values) / len(values)
     spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
     percent = f"{100 * spread / abs(mean):6.1f}%" if mean else ""
-    average = f"{mean:.0f}" if abs(mean) >= 1000 else f"{mean:.4g}"
+    average = mean_text(mean).strip()  # the digits that the table shows
     return f"  {name} {side.commit[:10]:<10} {len(values):7d} {len(side.boots):6d} {average:>14} {percent}".rstrip()
+
+
+def _overlap(parent: Sequence[float], culprit: Sequence[float]) -> list[str]:
+    """Say at a glance how far the sides' runs are apart."""
+    if not (parent and culprit):
+        return []
+    within = sum(min(culprit) <= value <= max(culprit) for value in parent)
+    within += sum(min(parent) <= value <= max(parent) for value in culprit)
+    if within == 0:
+        return ["  No run of one side lies within the other side's range.", ""]
+    return [f"  {within} of {len(parent) + len(culprit)} runs lie within the other side's range.", ""]
 
 
 def _checks(checks: Iterable[Check]) -> list[str]:

@@ -119,6 +119,15 @@ def test_improvements_ask_for_no_tags():
     assert "Reported-by" not in body
 
 
+def test_how_far_the_runs_are_apart():
+    report = samples.report()
+    assert report.evidence is not None
+    assert "No run of one side lies within the other side's range." in render_mail(report).body
+    mixed = replace(report.evidence, culprit=Side("c" * 40, ((53_965.0, 52_000.0), (53_000.0,))))
+    body = render_mail(replace(report, evidence=mixed)).body
+    assert "  3 of 7 runs lie within the other side's range." in body  # two of the parent's, one of the commit's
+
+
 def test_inseparable_suspects_are_named():
     report = samples.report()
     assert report.evidence is not None
