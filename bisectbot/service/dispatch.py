@@ -60,10 +60,8 @@ def _queue_builds(session: Session, builds: list[int]) -> None:
 def _release_orphans(session: Session) -> None:
     """Runs that were planned while their build was being delivered."""
     closed = [state for state in BuildState if not state.open]
-    query = select(Build).join(Run, Run.build_id == Build.id).where(
-        Run.state == RunState.PLANNED, Build.state.in_(closed)
-    )  # fmt: skip
-    for build in session.execute(query.distinct()).scalars():
+    waiting = exists().where(Run.build_id == Build.id, Run.state == RunState.PLANNED)
+    for build in session.execute(select(Build).where(Build.state.in_(closed), waiting)).scalars():
         release_runs(session, build)
 
 
