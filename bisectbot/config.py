@@ -57,10 +57,19 @@ def _relative(value: Any, info: ValidationInfo) -> Any:
     return folder / value if folder and isinstance(value, str) else value
 
 
+def _secret(value: Any, info: ValidationInfo) -> Any:
+    """A file with a secret: within a systemd unit, the credential of that name if the unit was given one."""
+    path = _relative(value, info)
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    given = Path(folder) / Path(path).name if folder and isinstance(path, str | Path) else None
+    return given if given and given.is_file() else path
+
+
 Seconds = Annotated[float, BeforeValidator(seconds)]
 RefName = Annotated[str, AfterValidator(_ref_name)]
 Name = Annotated[str, AfterValidator(_word)]
 RelativePath = Annotated[Path, BeforeValidator(_relative)]
+SecretPath = Annotated[Path, BeforeValidator(_secret)]
 
 
 class Section(BaseModel):
@@ -83,7 +92,7 @@ class Smtp(Section):
     port: int = Field(25, ge=1, le=65535)
     starttls: bool = False
     user: str = ""
-    password_file: RelativePath | None = None
+    password_file: SecretPath | None = None
 
 
 class Mail(Section):
@@ -104,7 +113,7 @@ class Server(Section):
 
     listen: str = Field("127.0.0.1:8460", pattern=r"^[^\s:]+:\d+$|^\[[0-9a-fA-F:]+\]:\d+$")
     url: str = Field("http://127.0.0.1:8460", pattern=r"^https?://\S+$")
-    token_file: RelativePath | None = None
+    token_file: SecretPath | None = None
     fetch_url: str = ""
 
 
