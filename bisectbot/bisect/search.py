@@ -149,14 +149,14 @@ class Search:
         posterior = self._posterior()
         wanted: Sequence[Commit] | None = None
         if verdicts.none_probability(posterior, self._effect) >= self._confidence:
-            wanted = verdicts.end_boots_missing(self._candidates, self._observed, self._skipped)
+            wanted = verdicts.end_boots_missing(self._candidates, self._seen(), self._skipped)
         else:
-            finding = verdicts.find(posterior, self._observed, self._skipped)
+            finding = verdicts.find(posterior, self._seen(), self._skipped)
             if finding.probability >= self._confidence:
                 wanted = finding.missing
         if not wanted:
             return None
-        return [Experiment(c, 1, fresh_boot=True) for c in wanted if c not in out]
+        return [Experiment(c, 1, fresh_boot=True) for c in wanted if self._same.get(c, c) not in out]
 
     def _planner(
         self, booted: Mapping[str, Commit], built: Collection[Commit], pending: Sequence[Experiment]
@@ -194,7 +194,7 @@ class Search:
         """The answer so far; the search goes on while its state is `running`."""
         return verdicts.decide(
             self._posterior(),
-            self._observed,
+            self._seen(),
             frozenset(self._skipped),
             confidence=self._confidence,
             effect=self._effect,
@@ -229,6 +229,13 @@ class Search:
 
     def _counts(self) -> bool:
         return bool(self._observed) and all(v in (0.0, 1.0) for o in self._observed for v in o.session.values)
+
+    def _seen(self) -> list[Observed]:
+        """What was observed, under each name that an image goes by."""
+        names: dict[Commit, list[Commit]] = {}
+        for name, target in self._same.items():
+            names.setdefault(target, []).append(name)
+        return [Observed(c, o.session) for o in self._observed for c in (o.commit, *names.get(o.commit, ()))]
 
     def _boots(self, commit: Commit) -> int:
         return sum(o.commit == self._same.get(commit, commit) for o in self._observed)

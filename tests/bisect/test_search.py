@@ -164,3 +164,12 @@ def test_refuses_what_is_no_number(values: list[float]):
 def test_refuses_ends_that_contain_the_same():
     with pytest.raises(UserError, match="same commits"):
         Search(CommitGraph.linear(3), good=[2], bad=2)
+
+
+def test_a_parent_with_the_image_of_an_older_commit_is_confirmed_by_its_runs():
+    graph = CommitGraph.linear(12)
+    search = Search(graph, [0], 11, seed=1)
+    for commit in (5, 6, 7):
+        search.identical(commit, 4)
+    verdict = Lab(search, graph, [8], [10.0], seed=1).run(40)
+    assert (verdict.state, verdict.culprit) == (State.CULPRIT, 8)
