@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup lint format
+.PHONY: help setup system lint format
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
@@ -14,6 +14,9 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
+
+system: ## what tests need of the system: installs the packages that are missing
+	tests/setup-system
 
 lint: $(READY) ## ruff, mypy --strict, the walls between the rooms
 	$(BIN)/ruff check .

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,23 @@ def find_axes(body: Mapping[str, Any], catalogue: Catalogue) -> list[Axis]:
 def tests_in(body: Mapping[str, Any], catalogue: Catalogue) -> list[str]:
     """The test programs that a job names."""
     return [name for name in _named(body, catalogue) if Role.TEST in catalogue[name].roles]
+
+
+def check_options(job: Document, catalogue: Catalogue, tests: Sequence[str]) -> None:
+    """Refuse a list that a test is given as an option it does not have: nobody would ever choose from it."""
+
+    def look(body: Mapping[str, Any], above: Path) -> None:
+        for key, value in body.items():
+            if isinstance(value, dict):
+                look(value, (*above, key))
+            elif isinstance(value, list) and above and above[-1] in tests and key not in catalogue[above[-1]].options:
+                options = ", ".join(catalogue[above[-1]].options)
+                raise job.place((*above, key)).error(
+                    f"{above[-1]} has no option {key!r} to choose values for, only {options}; "
+                    "if it should, add it in jobs/programs.yaml"
+                )
+
+    look(job.body, ())
 
 
 def _named(body: Mapping[str, Any], catalogue: Catalogue) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from bisectbot.errors import UserError
-from bisectbot.jobs.axes import Axis, expand, find_axes, tests_in
+from bisectbot.jobs.axes import Axis, check_options, expand, find_axes, tests_in
 from bisectbot.jobs.document import Document, is_comment, parse_documents
 from bisectbot.jobs.erb import render
 from bisectbot.jobs.evaluate import as_text
@@ -137,6 +137,7 @@ class JobFile:
                 "jobs/programs.yaml describes, and no `testcase:` names one of them"
             )
         for job, catalogue, tests in testing:
+            check_options(job, catalogue, tests)
             for body in expand(job, catalogue, facts):
                 axes = tuple(find_axes(body, catalogue))
                 testcase = as_text(body.get("testcase") or body.get("suite") or tests[0])

@@ -15,7 +15,12 @@ RESULT_ROOT = "/lkp/result"
 
 def path_value(value: object) -> str:
     """A value as paths show it: at most 31 characters, others than ``-a-zA-Z0-9+=:.%`` become ``_``."""
-    return re.sub(r"[^-a-zA-Z0-9+=:.%]", "_", as_text(value)[:VALUE_LENGTH])
+    return clean(as_text(value)[:VALUE_LENGTH])
+
+
+def clean(text: str) -> str:
+    """A text with ``_`` for each character other than ``-a-zA-Z0-9+=:.%``."""
+    return re.sub(r"[^-a-zA-Z0-9+=:.%]", "_", text)
 
 
 def path_params(axes: Iterable[Axis]) -> str:
@@ -29,8 +34,8 @@ def path_params(axes: Iterable[Axis]) -> str:
 def unit_name(prefix: str, axes: Sequence[Axis]) -> str:
     """The file name of a unit job: prefix, parameters, commits, root file system."""
     others = {axis.key: axis.value for axis in axes if not axis.in_path}
-    commits = [path_value(others[key]) for key in sorted(others) if "commit" in key]
-    rootfs = path_value(as_text(others.get("rootfs")).rpartition("/")[2])
+    commits = [clean(as_text(others[key])) for key in sorted(others) if "commit" in key]
+    rootfs = clean(as_text(others.get("rootfs")).rpartition("/")[2])
     words = [prefix, path_params(axes), *commits, rootfs]
     return "-".join(word for word in words if word) + ".yaml"
 

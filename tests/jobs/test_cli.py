@@ -39,7 +39,7 @@ def test_json_tells_programs_everything() -> None:
     sources = ("rootfs: r.cgz", "kconfig: k", "compiler: gcc-14", f"commit: {'a' * 40}")
     args = [arg for text in ("aim9.test: exec_test", *sources) for arg in ("-s", text)]
     (unit,) = json.loads(run(AIM9, "--host", "lkp-ivb-2ep1", "--json", *args).output)
-    assert unit["name"] == f"aim9-exec_test-300s-{'a' * 31}-r.cgz.yaml"
+    assert unit["name"] == f"aim9-exec_test-300s-{'a' * 40}-r.cgz.yaml"
     assert unit["params"] == {"testtime": 300, "test": "exec_test"}
     assert unit["parameters"] == {"testtime": "300s", "test": "exec_test"}
     assert unit["result_root"] == f"/lkp/result/aim9/exec_test-300s/lkp-ivb-2ep1/r.cgz/k/gcc-14/{'a' * 40}"

@@ -181,6 +181,10 @@ def test_errors_name_the_file_they_are_in(root: Path) -> None:
         ("", r"j.yaml:1: no job here"),
         ("a: 1\n", r"j.yaml:1: no test in this job: none of its keys \(a\)"),
         ("bench: {test: []}\n", r"j.yaml:1: test: an empty list makes no job"),
+        (
+            "bench:\n  test: a\n  tset: [a, b]\n",
+            r"j.yaml:3: bench has no option 'tset' to choose values for, only runtime",
+        ),
         ("bench:\n  test: [[a]]\n", r"j.yaml:2: test: expected a list of plain values"),
         ("bench: {test: a}\nload: [" + "1," * 200 + "]\nsize: [" + "1," * 200 + "]\n", "more than 20000 unit jobs"),
         (
