@@ -122,11 +122,11 @@ class Client:
 
 
 def token(config: Config) -> str:
-    """The workers' secret; "" if the server asks for none. Raises UserError when the file cannot be read."""
-    file = config.server.token_file
-    if file is None:
-        return ""
+    """The secret that the workers and the server share. Raises UserError when its file cannot be read."""
+    file = config.token_path
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"server.token_file: {file} cannot be read: {error}") from None
+        raise UserError(
+            f"{file}: cannot be read ({error}); copy it from the server, or set server.token_file"
+        ) from None

@@ -170,11 +170,16 @@ def _answer(ours: socket.socket, stop: Stop | None) -> bytes:
 
 def check_cpus(cpus: Sequence[int], where: str) -> None:
     """Raises UserError when this process may not use one of ``cpus``; ``where`` is the setting that names them."""
-    usable = os.sched_getaffinity(0)
+    before = os.sched_getaffinity(0)
+    usable = set()
+    for cpu in sorted(set(cpus)):
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, {cpu})  # the only real test: this process may be kept off a CPU that a run may use
+            usable.add(cpu)
+    os.sched_setaffinity(0, before)
     wrong = sorted(set(cpus) - usable)
     if wrong:
-        have = ", ".join(map(str, sorted(usable)))
-        raise UserError(f"{where}: CPU {wrong[0]} cannot be used on this machine; there are {have}")
+        raise UserError(f"{where}: CPU {wrong[0]} cannot be used on this machine, which has {os.cpu_count()}")
 
 
 def kill_owned(owner: str) -> int:

@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 import structlog
@@ -40,16 +40,17 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def set_up_logging() -> None:
-    """Events as lines on stderr: time, level, event, facts."""
+def set_up_logging(file: TextIO | None = None) -> None:
+    """Events as lines in ``file`` (stderr if none): time, level, event, facts."""
+    output = file or sys.stderr
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="%Y-%m-%dT%H:%M:%S", utc=True),
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0),
+            structlog.dev.ConsoleRenderer(colors=output.isatty(), pad_event_to=0),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(output),
         cache_logger_on_first_use=True,
     )

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from bisectbot.errors import UserError
 
-
 MAX_MESSAGE = 400  # characters: what is quoted from a file may be anything
 
 

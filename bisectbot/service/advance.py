@@ -16,7 +16,7 @@ from bisectbot.jobs.assignment import BuildRecipe
 from bisectbot.service import catalog
 from bisectbot.service.context import Context
 from bisectbot.service.plan import Why, want_build, want_runs
-from bisectbot.service.searches import ENGINE, Loaded, as_planned, load, node_of, save_history
+from bisectbot.service.searches import ENGINE, Known, Loaded, close, load, save_history
 from bisectbot.source.history import Change, CommitInfo, changes, commits, facts
 from bisectbot.source.merged import merged
 from bisectbot.store.database import now
@@ -75,6 +75,7 @@ def _advance(context: Context, bisection: int) -> int:
     with context.database.write() as session:
         row = session.get_one(Bisection, bisection)
         loaded = load(context, session, row)
+        close(loaded)
         verdict = loaded.search.verdict()
         if loaded.lost >= LOST_IN_A_ROW:
             finish(session, row, None, f"{loaded.lost} experiments in a row gave no result; look at the hosts")
@@ -124,24 +125,19 @@ def _laid_out(context: Context, bisection: int) -> bool:
 def _situation(session: Session, row: Bisection, loaded: Loaded) -> _Situation:
     working = (HostState.GOOD, HostState.UNKNOWN)
     hosts = session.execute(select(Host).where(Host.group_id == row.job.group_id, Host.state.in_(working))).scalars()
-    nodes = {
-        experiment.build.signature: node_of(experiment)
-        for experiment in loaded.experiments
-        if experiment.build is not None and experiment.build.signature
-    }
+    built = {signature: item.node for item in loaded.experiments if (signature := _signature(item))}
     names = {host.name: host.booted for host in hosts}
-    booted = {name: nodes[signature] for name, signature in names.items() if signature in nodes}
-    built = sorted(
-        {
-            node
-            for experiment in loaded.experiments
-            if experiment.build is not None and experiment.build.state is BuildState.READY
-            for node in experiment.nodes[:1]
-            if len(experiment.nodes) == 1
-        }
-    )
-    pending = tuple(as_planned(experiment) for experiment in loaded.pending)
-    return _Situation(max(0, len(names) - len(pending)), booted, tuple(int(node) for node in built), pending)
+    booted = {name: built[signature] for name, signature in names.items() if signature in built}
+    nodes = {item.node for item in loaded.experiments if _signature(item)}
+    singles = tuple(sorted(node for node in nodes if isinstance(node, int)))
+    pending = tuple(item.planned for item in loaded.pending)
+    return _Situation(max(0, len(names) - len(pending)), booted, singles, pending)
+
+
+def _signature(item: Known) -> str:
+    """What an experiment's build made, "" while it is not ready."""
+    build = item.experiment.build
+    return build.signature if build is not None and build.state is BuildState.READY else ""
 
 
 def _prepare(context: Context, loaded: Loaded, planned: Planned) -> _Prepared:

@@ -50,7 +50,10 @@ def claim_run(context: Context, claim: RunClaim) -> RunAssignment | None:
         run = None
         if host.state in _WORKING:
             run = order.next_run(session, context.config, host, time, context.clock.scale)
-        return None if run is None else _lease_run(context, session, host, run, claim.instance, time)
+        if run is None:
+            host.hinted = 0.0  # its worker has looked; new work is told at once
+            return None
+        return _lease_run(context, session, host, run, claim.instance, time)
 
 
 def _lease_run(context: Context, session: Session, host: Host, run: Run, instance: str, time: float) -> RunAssignment:

@@ -197,3 +197,12 @@ def _decide(context: Context, who: str, word: str, state: ReportState, mail: Out
 def _log(session: Session, who: str, raw: str, outcome: str) -> None:
     row = CommandLog(at=now(session), who=who, origin="command line", raw=raw, arguments={}, outcome=outcome)
     session.add(row)
+
+
+def request_answer(context: Context, word: str) -> tuple[str, str]:
+    """The bisection that a request became ("" if none), and its answer in one line."""
+    with context.database.read() as session:
+        request = _row(session, Request, word, "Q")
+        bisection = session.execute(select(Bisection.id).filter_by(request_id=request.id)).scalar_one_or_none()
+        answer = f"Q{request.id} is {request.state.value}" + (f": {request.answer}" if request.answer else "")
+        return (f"B{bisection}" if bisection else "", answer)

@@ -181,8 +181,7 @@ def _waits(session: Session, host: Host) -> int | None:
         .limit(1)
     )
     found = session.execute(query).scalar_one_or_none()
-    if found is not None:
-        host.hinted = now(session)
+    host.hinted = now(session) if found is not None else 0.0
     return found
 
 

@@ -58,9 +58,7 @@ class Blamed:
 def blame(context: Context, session: Session, row: Bisection, verdict: Verdict) -> Blamed:
     """Gather what is known of the verdict's culprit."""
     assert verdict.culprit is not None
-    with session.no_autoflush:
-        loaded = load(context, session, row)
-    session.rollback()
+    loaded = load(context, session, row)
     shas, git = loaded.history.shas, context.mirror.git
     parents = loaded.history.parents[verdict.culprit]
     parent = parents[0] if parents else loaded.history.good
@@ -83,12 +81,12 @@ def blame(context: Context, session: Session, row: Bisection, verdict: Verdict) 
 
 def _runs_of(loaded: Loaded, node: int) -> tuple[int, ...]:
     """The runs of a commit and of every tested commit whose build is the same."""
-    mine = [experiment for experiment in loaded.experiments if experiment.nodes == [node]]
+    mine = [item.experiment for item in loaded.experiments if item.node == node]
     same = {experiment.build.signature for experiment in mine if experiment.build and experiment.build.signature}
     alike = {
-        experiment.id
-        for experiment in loaded.experiments
-        if experiment.nodes == [node] or (experiment.build and experiment.build.signature in same)
+        item.experiment.id
+        for item in loaded.experiments
+        if item.node == node or (item.experiment.build and item.experiment.build.signature in same)
     }
     return tuple(run.id for run in loaded.observed if run.experiment_id in alike)
 

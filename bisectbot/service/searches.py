@@ -6,8 +6,10 @@ Posterior and next experiment are recomputed, so a restart in the middle changes
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import zstandard
@@ -50,17 +52,45 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Known:
+    """An experiment with what became of it, as its runs and its build tell now."""
+
+    experiment: Experiment
+    state: ExperimentState
+    reason: str
+
+    @property
+    def node(self) -> int | tuple[int, ...]:
+        """The engine's word for its commit."""
+        nodes = [int(node) for node in self.experiment.nodes]
+        return nodes[0] if len(nodes) == 1 else tuple(nodes)
+
+    @property
+    def planned(self) -> Planned:
+        """The experiment as the engine planned it."""
+        return Planned(self.node, self.experiment.runs, fresh_boot=self.experiment.fresh_boot)
+
+
+@dataclass(frozen=True)
 class Loaded:
     """A search with everything that is known, and what is still on its way."""
 
     search: Search
     history: History
-    pending: tuple[Experiment, ...]
-    experiments: tuple[Experiment, ...]
+    experiments: tuple[Known, ...]
     observed: tuple[Run, ...]
     """The runs that count, in the order in which they came back."""
-    lost: int
-    """How many of the newest experiments were lost in a row."""
+
+    @property
+    def pending(self) -> tuple[Known, ...]:
+        """Experiments whose results are still to come."""
+        return tuple(item for item in self.experiments if item.state is ExperimentState.PENDING)
+
+    @property
+    def lost(self) -> int:
+        """How many of the newest experiments were lost in a row."""
+        results = (item.state for item in reversed(self.experiments))
+        return sum(1 for _ in itertools.takewhile(lambda state: state is ExperimentState.LOST, results))
 
 
 def save_history(artifacts: Artifacts, history: History) -> str:
@@ -92,54 +122,41 @@ def new_search(settings: Settings, history: History) -> Search:
 
 
 def load(context: Context, session: Session, bisection: Bisection) -> Loaded:
-    """Everything that a bisection knows; closes experiments whose results are all in."""
+    """Everything that a bisection knows; changes nothing."""
     history = load_history(context.artifacts, bisection.history)
     search = new_search(wire.from_plain(Settings, bisection.settings), history)
-    experiments = tuple(
-        session.execute(
-            select(Experiment)
-            .where(Experiment.bisection_id == bisection.id)
-            .order_by(Experiment.number)
-            .options(joinedload(Experiment.build))
-        ).scalars()
-    )
+    rows = session.execute(
+        select(Experiment)
+        .where(Experiment.bisection_id == bisection.id)
+        .order_by(Experiment.number)
+        .options(joinedload(Experiment.build))
+    ).scalars()
+    experiments = rows.all()
     runs = _runs(session, experiments)
-    for experiment in experiments:
-        _close(experiment, runs[experiment.id])
-    _tell_identical(search, experiments)
-    observed = sorted(
-        (run for group in runs.values() for run in group if run.state is RunState.DONE),
-        key=lambda run: (run.finished or 0.0, run.id),
-    )
-    nodes = {experiment.id: node_of(experiment) for experiment in experiments}
+    known = tuple(Known(row, *_became(row, runs[row.id])) for row in experiments)
+    _tell_identical(search, known)
+    finished = (run for group in runs.values() for run in group if run.state is RunState.DONE)
+    observed = sorted(finished, key=lambda run: (run.finished or 0.0, run.id))
+    nodes: dict[int | None, int | tuple[int, ...]] = {item.experiment.id: item.node for item in known}
     for run in observed:
         value = next((sample.value for sample in run.samples if sample.kpi_id == bisection.kpi_id), None)
-        if value is not None and run.experiment_id is not None:
+        if value is not None:
             host = run.host.name if run.host else None
             search.observe(nodes[run.experiment_id], [value], host=host, boot=run.boot_id, at=run.finished)
-    for experiment in experiments:
-        if experiment.state is ExperimentState.SKIPPED:
-            search.skip(nodes[experiment.id], experiment.reason)
-    lost = 0
-    for experiment in reversed(experiments):
-        if experiment.state is not ExperimentState.LOST:
-            break
-        lost += 1
-    pending = tuple(e for e in experiments if e.state is ExperimentState.PENDING)
-    return Loaded(search, history, pending, experiments, tuple(observed), lost)
+    for item in known:
+        if item.state is ExperimentState.SKIPPED:
+            search.skip(item.node, item.reason)
+    return Loaded(search, history, known, tuple(observed))
 
 
-def node_of(experiment: Experiment) -> int | tuple[int, ...]:
-    """The engine's word for an experiment's commit."""
-    return int(experiment.nodes[0]) if len(experiment.nodes) == 1 else tuple(int(node) for node in experiment.nodes)
+def close(loaded: Loaded) -> None:
+    """Store what became of experiments whose results are all in; the session must be a writing one."""
+    for item in loaded.experiments:
+        if item.experiment.state is not item.state:
+            item.experiment.state, item.experiment.reason = item.state, item.reason
 
 
-def as_planned(experiment: Experiment) -> Planned:
-    """An experiment as the engine planned it."""
-    return Planned(node_of(experiment), experiment.runs, fresh_boot=experiment.fresh_boot)
-
-
-def _runs(session: Session, experiments: tuple[Experiment, ...]) -> dict[int, list[Run]]:
+def _runs(session: Session, experiments: Sequence[Experiment]) -> dict[int, list[Run]]:
     found: dict[int, list[Run]] = defaultdict(list)
     query = select(Run).where(Run.experiment_id.in_([e.id for e in experiments])).order_by(Run.id)
     for run in session.execute(query.options(selectinload(Run.samples), joinedload(Run.host))).scalars():
@@ -148,30 +165,30 @@ def _runs(session: Session, experiments: tuple[Experiment, ...]) -> dict[int, li
     return found
 
 
-def _close(experiment: Experiment, runs: list[Run]) -> None:
-    """Decide what became of a pending experiment, if nothing more will come."""
-    if experiment.state is not ExperimentState.PENDING:
-        return
+def _became(experiment: Experiment, runs: list[Run]) -> tuple[ExperimentState, str]:
+    """What became of an experiment, as far as its runs and its build tell."""
     build: Build | None = experiment.build
-    if any(run.state is RunState.DONE for run in runs) and not any(run.state.open for run in runs):
-        experiment.state = ExperimentState.DONE
-    elif build is not None and build.state is BuildState.UNTESTABLE:
-        experiment.state, experiment.reason = ExperimentState.SKIPPED, f"does not build: {build.message}"
-    elif not any(run.state.open for run in runs):
-        failed = next((run for run in runs if run.failure in {FailureKind.UNTESTABLE, FailureKind.RUN}), None)
-        if failed is not None:
-            experiment.state, experiment.reason = ExperimentState.SKIPPED, failed.message
-        else:
-            experiment.state, experiment.reason = ExperimentState.LOST, "the machinery gave no result"
+    if experiment.state is not ExperimentState.PENDING:
+        return experiment.state, experiment.reason
+    if build is not None and build.state is BuildState.UNTESTABLE:
+        return ExperimentState.SKIPPED, f"does not build: {build.message}"
+    if any(run.state.open for run in runs):
+        return ExperimentState.PENDING, ""
+    if any(run.state is RunState.DONE for run in runs):
+        return ExperimentState.DONE, ""
+    failed = next((run for run in runs if run.failure in {FailureKind.UNTESTABLE, FailureKind.RUN}), None)
+    if failed is not None:
+        return ExperimentState.SKIPPED, failed.message
+    return ExperimentState.LOST, "the machinery gave no result"
 
 
-def _tell_identical(search: Search, experiments: tuple[Experiment, ...]) -> None:
+def _tell_identical(search: Search, known: Sequence[Known]) -> None:
     """Builds with the same signature are the same thing."""
-    first: dict[str, Experiment] = {}
-    for experiment in experiments:
-        build = experiment.build
-        if build is None or build.state is not BuildState.READY or not build.signature or len(experiment.nodes) > 1:
+    first: dict[str, int] = {}
+    for item in known:
+        build = item.experiment.build
+        if build is None or build.state is not BuildState.READY or not build.signature or isinstance(item.node, tuple):
             continue
-        known = first.setdefault(build.signature, experiment)
-        if known.nodes != experiment.nodes:
-            search.identical(int(experiment.nodes[0]), int(known.nodes[0]))
+        node = first.setdefault(build.signature, item.node)
+        if node != item.node:
+            search.identical(item.node, node)

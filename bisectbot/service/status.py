@@ -287,8 +287,10 @@ def bisection_status(context: Context, word: str) -> BisectionStatus:
         culprit = shas[verdict.culprit] if verdict and verdict.culprit is not None else ""
         estimate = loaded.search.estimate() if row.state is BisectionState.RUNNING else None
         ranking = sorted(loaded.search.posterior(), key=lambda pair: -pair[1])[:3]
-        subjects = _subjects(session, [*(e.sha for e in loaded.experiments), *(shas[node] for node, _ in ranking)])
-        answer = BisectionStatus(
+        subjects = _subjects(
+            session, [*(i.experiment.sha for i in loaded.experiments), *(shas[node] for node, _ in ranking)]
+        )
+        return BisectionStatus(
             line=_line(row, culprit),
             unit=row.kpi.unit,
             candidates=len(loaded.history.candidates()),
@@ -298,8 +300,6 @@ def bisection_status(context: Context, word: str) -> BisectionStatus:
             runs_left=estimate.runs if estimate else 0,
             ends_in_s=estimate.wall_s if estimate else None,
         )
-        session.rollback()  # loading closes experiments in memory; only the scheduler may store that
-        return answer
 
 
 def _subjects(session: Session, shas: list[str]) -> dict[str, str]:
@@ -311,15 +311,22 @@ def _experiments(row: Bisection, loaded: Loaded, subjects: dict[str, str]) -> It
     runs: dict[int | None, list[Run]] = {}
     for run in loaded.observed:
         runs.setdefault(run.experiment_id, []).append(run)
-    for experiment in loaded.experiments:
+    for item in loaded.experiments:
+        experiment = item.experiment
         mine = runs.get(experiment.id, [])
         yield ExperimentLine(
             number=experiment.number,
             commit=experiment.sha,
             subject=subjects.get(experiment.sha, ""),
-            state=experiment.state.value,
-            reason=experiment.reason,
+            state=item.state.value,
+            reason=item.reason,
             values=tuple(sample.value for run in mine for sample in run.samples if sample.kpi_id == row.kpi_id),
             host=next((run.host.name for run in mine if run.host), ""),
             host_s=sum(run.host_s for run in mine),
         )
+
+
+def runs_done(context: Context) -> int:
+    """How many runs have given a result."""
+    with context.database.read() as session:
+        return int(session.execute(select(func.count()).where(Run.state == RunState.DONE)).scalar_one())

@@ -51,8 +51,8 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """A transaction that only reads."""
-        with _outages(), Session(self.engine, expire_on_commit=False) as session:
+        """A transaction that only reads: what is changed in its rows is never written."""
+        with _outages(), Session(self.engine, expire_on_commit=False, autoflush=False) as session:
             yield session
 
     @contextmanager

@@ -1,0 +1,161 @@
+"""`submit`, `status`, `hosts`, `approve`, `reject`, `cancel`, `retry`, `replay`: operate a running service."""
+
+from __future__ import annotations
+
+import dataclasses
+import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bisectbot.cli.options import config_option, json_option, print_json
+from bisectbot.config import load
+from bisectbot.errors import UserError
+
+if TYPE_CHECKING:
+    from bisectbot.service.context import Context
+
+
+def _context(config_path: Path) -> Context:
+    from bisectbot.service.context import open_context
+
+    context = open_context(load(config_path))
+    if not context.database.current():
+        raise UserError(f"{context.config.database_url}: no database of this version there; run `bisectbot db upgrade`")
+    return context
+
+
+def _who() -> str:
+    return getpass.getuser()
+
+
+@click.group()
+def submit() -> None:
+    """Ask the service for a bisection."""
+
+
+@submit.command("bisect")
+@click.argument("good")
+@click.argument("bad")
+@click.option("--tree", required=True, help="A tree of the configuration.")
+@click.option("--branch", required=True, help="One of its branches.")
+@click.option("--job", default="", help="The job, where the branch has several.")
+@click.option("--kpi", default="", help="The KPI, where the job has several.")
+@config_option
+def submit_bisect(good: str, bad: str, tree: str, branch: str, job: str, kpi: str, config_path: Path) -> None:
+    """Find the commit between GOOD and BAD that changed a KPI."""
+    from bisectbot.service.commands import submit_bisection
+    from bisectbot.service.requests import BisectArguments
+
+    request = submit_bisection(_context(config_path), _who(), BisectArguments(tree, branch, good, bad, job, kpi))
+    click.echo(f"{request} submitted; follow it with `bisectbot status {request}`")
+
+
+@click.command()
+@click.argument("id", required=False)
+@json_option
+@config_option
+def status(id: str | None, as_json: bool, config_path: Path) -> None:  # noqa: A002 - the argument's name in --help
+    """What the service is doing, or one bisection (B7) or request (Q3)."""
+    from bisectbot.cli import screens
+    from bisectbot.service import status as state
+    from bisectbot.service.commands import request_answer
+
+    context = _context(config_path)
+    if id is None:
+        overview = state.overview(context)
+        print_json(dataclasses.asdict(overview)) if as_json else screens.overview(overview)
+        return
+    if id[:1].upper() == "Q":
+        id, answer = request_answer(context, id)  # noqa: A001
+        if not id:
+            print_json({"answer": answer}) if as_json else click.echo(answer)
+            return
+    bisection = state.bisection_status(context, id)
+    print_json(dataclasses.asdict(bisection)) if as_json else screens.bisection(bisection)
+
+
+@click.command()
+@click.argument("host", required=False)
+@click.option("--set", "state", type=click.Choice(["good", "unknown", "suspect", "bad", "maintenance", "retired"]))
+@click.option("--why", default="", help="Why the state is changed; shown to everybody.")
+@json_option
+@config_option
+def hosts(host: str | None, state: str | None, why: str, as_json: bool, config_path: Path) -> None:
+    """Host groups and hosts, what they do and how they are; with HOST --set STATE, change one."""
+    from bisectbot.cli import screens
+    from bisectbot.service import status as states
+    from bisectbot.service.commands import set_host
+    from bisectbot.store.tables import HostState
+
+    context = _context(config_path)
+    if state is not None:
+        if host is None:
+            raise UserError("--set wants a HOST; see `bisectbot hosts`")
+        click.echo(set_host(context, _who(), host, HostState(state), why))
+        return
+    found = [line for line in states.hosts(context) if host in {None, line.name, line.group}]
+    if host is not None and not found:
+        raise UserError(f"there is no host {host!r}; see `bisectbot hosts`")
+    print_json([dataclasses.asdict(line) for line in found]) if as_json else screens.hosts(found)
+
+
+@click.command()
+@click.argument("report")
+@config_option
+def approve(report: str, config_path: Path) -> None:
+    """Release the held REPORT (R12): its mail is queued."""
+    from bisectbot.service import commands
+
+    click.echo(commands.approve(_context(config_path), _who(), report))
+
+
+@click.command()
+@click.argument("report")
+@click.option("--why", required=True, help="Why it must not be sent.")
+@config_option
+def reject(report: str, why: str, config_path: Path) -> None:
+    """Refuse the held REPORT (R12): its mail is never sent."""
+    from bisectbot.service import commands
+
+    click.echo(commands.reject(_context(config_path), _who(), report, why))
+
+
+@click.command()
+@click.argument("id")
+@click.argument("why", default="no reason given")
+@config_option
+def cancel(id: str, why: str, config_path: Path) -> None:  # noqa: A002
+    """Stop a bisection (B7), a request (Q3) or a run (N51)."""
+    from bisectbot.service import commands
+
+    click.echo(commands.cancel(_context(config_path), _who(), id, why))
+
+
+@click.command()
+@click.argument("id")
+@config_option
+def retry(id: str, config_path: Path) -> None:  # noqa: A002
+    """Run a failed run (N51), build (U8) or bisection (B7) again."""
+    from bisectbot.service import commands
+
+    click.echo(commands.retry(_context(config_path), _who(), id))
+
+
+@click.command()
+@click.argument("bisection")
+@json_option
+@config_option
+def replay(bisection: str, as_json: bool, config_path: Path) -> None:
+    """Recompute BISECTION (B7) from its records, step by step, and say whether the verdict still stands.
+
+    Exit status 1 if it does not.
+    """
+    from bisectbot.cli import screens
+    from bisectbot.service.replay import replay as recompute
+
+    steps = recompute(_context(config_path), bisection)
+    print_json(dataclasses.asdict(steps)) if as_json else screens.replay(steps)
+    if not steps.agrees:
+        raise SystemExit(1)
