@@ -106,26 +106,33 @@ class _Reader:
         return matrix.zero_filled() if self.exact else matrix
 
     def matrix_of(self, directories: Sequence[Path]) -> RunMatrix:
-        runs: list[dict[str, Number]] = []
+        runs: list[Mapping[str, Number]] = []
         sources: list[str] = []
+        zeroless: list[int] = []  # runs of which LKP has left out what was 0
         for directory in directories:
-            if stats := self.run(directory):
-                runs.append(stats)
-                sources.append(str(directory / "stats.json"))
-            else:
+            stats, without_zeros = self.run(directory)
+            if not stats:
                 self.warnings.append(f"{directory}: nothing to read")
+                continue
+            if without_zeros:
+                zeroless.append(len(runs))
+            runs.append(stats)
+            sources.append(str(directory / "stats.json"))
         if not self.exact:
-            runs = with_dropped_zeros(runs)
+            runs = with_dropped_zeros(runs, zeroless)
         return run_matrix(runs, sources, exact=self.exact)
 
-    def run(self, directory: Path) -> dict[str, Number]:
+    def run(self, directory: Path) -> tuple[dict[str, Number], bool]:
+        """Give a run's stats, and whether LKP made them."""
         if path := _find(directory, "stats.json"):
             try:
-                return self._numbers(path)
+                return self._numbers(path), True
             except (UserError, *READ_ERRORS) as error:
                 self.warnings.append(f"{path}: cannot be read, looking further: {error}")
-        series = list(self._series(directory)) or list(self._raw_logs(directory))
-        return run_stats(series, window=_window(_job(directory)), exact=self.exact)
+        window = _window(_job(directory))
+        if series := list(self._series(directory)):
+            return run_stats(series, window=window, exact=self.exact), True
+        return run_stats(self._raw_logs(directory), window=window, exact=self.exact), False
 
     def _numbers(self, path: Path) -> dict[str, Number]:
         data = _json(path)
@@ -167,7 +174,7 @@ def _run_directories(path: Path) -> list[Path]:
     if not path.is_dir():
         raise UserError(f"{path}: no such directory")
     runs = [entry for entry in path.iterdir() if entry.name.isdecimal() and entry.is_dir()]
-    if not runs and (_find(path, "stats.json") or (path / "job.yaml").exists()):
+    if not runs and any(_plain_name(entry) in {"stats.json", "job.yaml", *PARSERS} for entry in _files(path)):
         return [path]
     return sorted(runs, key=lambda run: int(run.name))
 

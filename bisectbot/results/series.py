@@ -78,9 +78,6 @@ class _Collector:
     def add(self, key: str, text: str) -> None:
         if not key or key == "#" or not text or key.startswith(_NO_VALUES):
             return
-        if any(letter.isspace() for letter in key):
-            self._warn(f"{key!r}: a stat's name holds no blanks")
-            return
         value = number(text) if is_number(text) else None
         possible = value is None or not self._ranged or self._in_range(key, value)
         if not possible:
@@ -89,6 +86,9 @@ class _Collector:
                 return  # and what follows moves up by one record
         samples = self._samples.get(key)
         if samples is None:
+            if len(key.split()) != 1:
+                self._warn(f"{key!r}: a stat's name holds no blanks")
+                return
             samples = self._samples[key] = [0 if self._exact else None] * (self._records - 1)
         if value is None:
             self._warn(f"{key}: {text[:40]!r} is no number: its record is left out")

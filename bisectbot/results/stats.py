@@ -119,18 +119,18 @@ def run_matrix(runs: Iterable[Mapping[str, Number]], sources: Sequence[str] = ()
     return RunMatrix(matrix.runs, kept, matrix.sources)
 
 
-def with_dropped_zeros(runs: Sequence[Mapping[str, Number]]) -> list[dict[str, Number]]:
+def with_dropped_zeros(runs: Sequence[Mapping[str, Number]], zeroless: Iterable[int]) -> list[Mapping[str, Number]]:
     """Put back the zeros that LKP's stats.json leaves out: where a monitor ran, a stat of it that is absent was 0.
 
-    A monitor that gave nothing at all in a run stays missing there, and so does every benchmark's stat.
+    ``zeroless`` are the runs that lack them. A monitor that gave nothing at all in a run stays missing there, and so
+    does every benchmark's stat.
     """
-    names = [
-        name for name in dict.fromkeys(name for run in runs for name in run) if program(name) in MONITORS - _UNSEEN
-    ]
-    filled = []
-    for run in runs:
-        ran = {program(name) for name in run}
-        filled.append({**{name: 0 for name in names if program(name) in ran}, **run})
+    monitors = MONITORS - _UNSEEN
+    names = [name for name in dict.fromkeys(name for run in runs for name in run) if program(name) in monitors]
+    filled = list(runs)
+    for index in zeroless:
+        ran = {program(name) for name in runs[index]}
+        filled[index] = {**{name: 0 for name in names if program(name) in ran}, **runs[index]}
     return filled
 
 

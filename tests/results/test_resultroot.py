@@ -85,6 +85,18 @@ def test_without_series_the_raw_logs_are_parsed(tmp_path: Path):
     assert read(tmp_path).matrix.incomplete == (0,)
 
 
+def test_zeros_are_put_back_only_where_lkp_left_them_out(tmp_path: Path):
+    write(tmp_path / "0" / "stats.json", {"proc-vmstat.pgfault": 5})
+    write(tmp_path / "1" / "proc-vmstat", b"pgfault 1\n")
+    write(tmp_path / "2" / "proc-vmstat", b"pgfault 1\nthp_zero 3\n")
+    assert read(tmp_path).matrix.stats["proc-vmstat.thp_zero"] == (0, None, 3)
+
+
+def test_a_run_of_raw_logs_alone_is_a_run(tmp_path: Path):
+    write(tmp_path / "uptime", samples()["uptime"], ".gz")
+    assert read(tmp_path).matrix.stats == {"uptime.boot": (350.12,), "uptime.idle": (31234.56,)}
+
+
 def test_axes_come_from_the_path_and_the_job(tmp_path: Path):
     job = b"testcase: aim9\ncpufreq_governor: performance\naim9:\n  test: exec_test\n  testtime: 300s\n"
     for commit in (BASE, HEAD):

@@ -156,14 +156,15 @@ def test_lkps_matrix_fills_gaps_and_drops_what_is_always_zero():
 
 
 def test_zeros_that_lkp_dropped_are_put_back_where_the_monitor_ran():
-    runs = [
+    runs: list[dict[str, float]] = [
         {"proc-vmstat.pgfault": 5, "aim9.exec_test.ops_per_sec": 1251.2, "aim9.time.system_time": 1.0},
         {"proc-vmstat.pgmigrate_fail": 2, "aim9.time.system_time": 1.0},
         {"aim9.time.system_time": 1.0},
     ]
-    filled = with_dropped_zeros(runs)
+    filled = with_dropped_zeros(runs, range(3))
     assert [run.get("proc-vmstat.pgmigrate_fail") for run in filled] == [0, 2, None]
     assert [run.get("aim9.exec_test.ops_per_sec") for run in filled] == [1251.2, None, None]
+    assert with_dropped_zeros(runs, []) == runs
 
 
 def test_averages_and_deviations_count_what_is_missing_as_zero():

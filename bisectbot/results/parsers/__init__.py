@@ -12,9 +12,9 @@ import importlib
 from collections.abc import Iterator
 
 from bisectbot.errors import UserError
-from bisectbot.results.parsers.rawlog import Pair, RawLog, Warning_
+from bisectbot.results.parsers.rawlog import Notice, Pair, RawLog
 
-__all__ = ["PARSERS", "Pair", "RawLog", "Warning_", "as_line", "names", "parse"]
+__all__ = ["PARSERS", "Notice", "Pair", "RawLog", "as_line", "names", "parse"]
 
 # monitor or benchmark → (module in this package, one line for `bisectbot parse --list`)
 PARSERS: dict[str, tuple[str, str]] = {

@@ -1,7 +1,7 @@
 """perf-stat: `perf stat -a -I 1000`, as CSV (`-x ,`) or in the old blank-separated form, one event per line.
 
-Three families come out: `i.*` once per interval (per second), `ps.*` over the whole run (per second),
-`total.*` (a count) and `overall.*` (ratios over the whole run).
+What comes out: `i.*` once per interval (per second), and over the whole run `ps.*` (per second), `total.*` (a count)
+and `overall.*` (ratios).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[-+]?\d{1,40}(?:\.\d{0,40})?(?:[eE][-+]?\d{1,2})?", re.AS
 
 
 @dataclass(frozen=True, slots=True)
-class Warning_:  # noqa: N801 - Warning is Python's own
+class Notice:
     """What could not be read, and where: ``line`` counts from 1."""
 
     line: int
@@ -48,7 +48,7 @@ class RawLog:
 
     def __init__(self, stream: Readable, *, exact: bool = False) -> None:
         self.exact = exact
-        self.warnings: list[Warning_] = []
+        self.warnings: list[Notice] = []
         self.unread = 0
         self.line = 0
         self._stream = stream
@@ -88,7 +88,7 @@ class RawLog:
         """Say what was not read at the current line."""
         self.unread += 1
         if len(self.warnings) < KEPT_WARNINGS:
-            self.warnings.append(Warning_(self.line, what))
+            self.warnings.append(Notice(self.line, what))
 
     def warn_line(self, line: str) -> None:
         """Say that this line was not understood; a blank one needs no word."""
