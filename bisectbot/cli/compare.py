@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bisectbot.cli.options import config_option, json_option
 from bisectbot.errors import UserError
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("roots", nargs=-1, metavar="[A B]...")
+@click.argument("sides", nargs=-1, metavar="[A B]...")
 @click.option(
     "--matrix",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
@@ -29,28 +30,35 @@ if TYPE_CHECKING:
     show_default=True,
     help="Rows: benchmarks first, or all groups by size.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The table as JSON.")
-def compare(roots: tuple[str, ...], matrix: str | None, exact: bool, order: str, as_json: bool) -> None:
-    """Show every stat that changed between the result roots A and B.
+@config_option
+@json_option
+def compare(
+    sides: tuple[str, ...], matrix: str | None, exact: bool, order: str, config_path: Path, as_json: bool
+) -> None:
+    """Show every stat that changed between A and B.
 
-    A result root is a directory of runs (0/, 1/, …) as LKP leaves it, or its matrix.json. All columns are compared
-    with the first. Nothing is printed when nothing changed.
+    A and B are result roots (a directory of runs 0/, 1/, … as LKP leaves it, or its matrix.json), or commits that the
+    service has runs of: then there is a table per job that ran on all of them. A path that exists wins. All columns
+    are compared with the first. Nothing is printed when nothing changed.
     """
     from bisectbot.results.compare import Order
     from bisectbot.results.compare import compare as compare_matrices
     from bisectbot.results.table import layout
 
-    if matrix and roots:
-        raise UserError("compare: either result roots or --matrix, not both")
-    matrices = _from_file(matrix) if matrix else _from_roots(roots, exact)
-    if len(matrices.matrices) < 2:
-        raise UserError(f"compare: {len(matrices.matrices)} column: nothing to compare it with")
-    table = compare_matrices(matrices, exact=exact, order=Order(order))
+    if matrix and sides:
+        raise UserError("compare: either A and B or --matrix, not both")
+    if not matrix and len(sides) < 2:
+        raise UserError("compare: two result roots or commits are needed: `bisectbot compare A B`, or --matrix FILE")
+    sets = [_from_file(matrix)] if matrix else _from_sides(sides, exact, config_path)
+    if any(len(matrices.matrices) < 2 for matrices in sets):
+        raise UserError("compare: 1 column: nothing to compare it with")
+    tables = [compare_matrices(matrices, exact=exact, order=Order(order)) for matrices in sets]
     if as_json:
         from bisectbot.report.twin import table_to_json
 
-        click.echo(table_to_json(table))
-    elif text := layout(table):
+        click.echo("\n".join(map(table_to_json, tables)))
+        return
+    for text in filter(None, map(layout, tables)):
         click.echo(text)
 
 
@@ -61,12 +69,33 @@ def _from_file(matrix: str) -> MatrixSet:
         return MatrixSet.loads(file.read(), matrix)
 
 
+def _from_sides(sides: tuple[str, ...], exact: bool, config_path: Path) -> list[MatrixSet]:
+    missing = [side for side in sides if not Path(side).exists()]
+    if not missing:
+        return [_from_roots(sides, exact)]
+    if len(missing) < len(sides):
+        raise UserError(f"compare: {missing[0]}: no such file or directory")
+    return _from_service(sides, config_path)
+
+
 def _from_roots(roots: tuple[str, ...], exact: bool) -> MatrixSet:
     from bisectbot.results.resultroot import read_set
 
-    if len(roots) < 2:
-        raise UserError("compare: two result roots are needed: `bisectbot compare A B`, or --matrix FILE.json")
     matrices, warnings = read_set([Path(root) for root in roots], exact=exact)
     for warning in warnings:
         click.echo(f"bisectbot: {warning}", err=True)
     return matrices
+
+
+def _from_service(revisions: tuple[str, ...], config_path: Path) -> list[MatrixSet]:
+    from bisectbot.config import load
+    from bisectbot.service.comparison import comparisons
+    from bisectbot.service.context import open_context
+
+    if not config_path.is_file():
+        raise UserError(
+            f"compare: no such directory: {revisions[0]}, nor a configuration at {config_path} to ask for it"
+        )
+    context = open_context(load(config_path))
+    with context.database.read() as session:
+        return comparisons(session, context.mirror.git, context.artifacts, revisions)

@@ -86,3 +86,19 @@ def test_nothing_changed_prints_nothing(capsys: pytest.CaptureFixture[str], tmp_
     path = tmp_path / "same.json"
     path.write_text('{"matrices": {"a": {"x.y": [1, 1, 1]}, "b": {"x.y": [1, 1, 1]}}}')
     assert run(capsys, "compare", "--matrix", str(path)) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "two result roots or commits are needed"),
+        (("nowhere",), "two result roots or commits are needed"),
+        ((".", "nowhere"), "nowhere: no such file or directory"),
+        (("v6.6", "v6.7", "--config", "nowhere.yaml"), "nor a configuration at nowhere.yaml"),
+        ((".", ".", "--matrix", "-"), "either A and B or --matrix"),
+    ],
+)
+def test_sides_that_are_not_there(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], says: str):
+    code, out, err = run(capsys, "compare", *arguments)
+    assert (code, out) == (2, "")
+    assert says in err
