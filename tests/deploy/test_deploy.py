@@ -93,6 +93,19 @@ def test_units_start_commands_that_exist(unit: Path) -> None:
     parse(shlex.split(start.replace("%i", "build"))[1:])
 
 
+def test_the_readme_s_commands_exist() -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", (DEPLOY / "README.md").read_text(), re.DOTALL)
+    commands = [
+        line.strip() for block in blocks for line in block.splitlines() if line.strip().startswith("bisectbot ")
+    ]
+    commands += [
+        f"bisectbot {words}" for words in re.findall(r"`bisectbot ([a-z][^`]*)`", (DEPLOY / "README.md").read_text())
+    ]
+    assert len(commands) > 10
+    for command in commands:
+        parse(shlex.split(command)[1:])
+
+
 def parse(words: list[str]) -> None:
     """Fails unless the words are a command of ours with its arguments and options."""
     command: click.Command = group
@@ -144,18 +157,35 @@ def test_the_command_runs_what_is_installed_with_the_service_s_configuration() -
     assert INSTALLED in script.read_text()
 
 
+CONFIG = {
+    "trees": {"t": {"url": "/repo", "branches": {"main": {"build": "b", "jobs": ["j"]}}}},
+    "builds": {"b": {"command": "make"}},
+    "jobs": {"j": {"command": "./run", "groups": ["here"], "kpis": {"ops": {}}}},
+    "hosts": {"here-1": {"group": "here", "driver": "local"}},
+}
+
+
+def test_the_readme_s_settings_are_understood(tmp_path: Path) -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (DEPLOY / "README.md").read_text(), re.DOTALL)
+    assert len(blocks) == 2
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "worker.token").write_text("x")
+    for block in blocks:
+        (tmp_path / "bisectbot.yaml").write_text(block + yaml.safe_dump(CONFIG))
+        load(tmp_path / "bisectbot.yaml")
+
+
+def test_no_secret_gets_into_a_commit_or_an_image() -> None:
+    root = DEPLOY.parent
+    assert "/deploy/secrets/" in (root / ".gitignore").read_text().splitlines()
+    assert "deploy/secrets" in (root / ".dockerignore").read_text().splitlines()
+
+
 def test_a_secret_is_the_unit_s_credential_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = tmp_path / "etc" / "bisectbot.yaml"
     (config.parent / "secrets").mkdir(parents=True)
     (config.parent / "secrets" / "worker.token").write_text("file")
-    (config.parent / "hosts").mkdir()
-    (config.parent / "hosts" / "here-1.yaml").write_text("group: here\ndriver: local\n")
-    config.write_text(
-        "server: {token_file: secrets/worker.token}\n"
-        "trees: {t: {url: /repo, branches: {main: {build: b, jobs: [j]}}}}\n"
-        "builds: {b: {command: make}}\n"
-        "jobs: {j: {command: ./run, groups: [here], kpis: {ops: {}}}}\n"
-    )
+    config.write_text(yaml.safe_dump({"server": {"token_file": "secrets/worker.token"}, **CONFIG}))
     assert load(config).token_path.read_text() == "file"
     credentials = tmp_path / "credentials"
     credentials.mkdir()
