@@ -96,9 +96,9 @@ def _abort(server: SMTP) -> None:
 
 
 @contextmanager
-def smtp_server(script: Script, **options: Any) -> Iterator[Settings]:
+def smtp_server(script: Script, port: int | None = None, **options: Any) -> Iterator[Settings]:
     """A server that follows ``script``; yields how to reach it. ``options`` are aiosmtpd's (tls_context, …)."""
-    port = free_port()
+    port = port or free_port()
     controller = Controller(script, hostname="127.0.0.1", port=port, **options)
     controller.start()
     try:
