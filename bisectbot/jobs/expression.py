@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from bisectbot.jobs.origin import Origin
+from bisectbot.jobs.tokens import Token, brief, tokens
 
 MAX_DEPTH = 30  # nesting of an expression: beyond what people write, far below Python's recursion limit
 MAX_OPERATORS = 200
@@ -107,79 +108,11 @@ class Expression:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str  # number, string, text, regex, words, name, word (keyword), op, sep, end
-    text: str
-    line: int  # lines below the expression's first
-
-
-_KEYWORDS = frozenset(
-    ["if", "elsif", "else", "unless", "case", "when", "then", "end", "and", "or", "not", "nil", "true", "false", "do"]
-)
-_TOKEN = re.compile(
-    r"""(?P<space>[^\S\n]+|\\\n|\#[^\n]*)
-      | (?P<sep>[\n;])
-      | (?P<number>\d+\.\d+|\d[\d_]*)
-      | (?P<string>'(?:[^'\\]|\\.)*')
-      | (?P<text>"(?:[^"\\]|\\.)*")
-      | (?P<symbol>:[A-Za-z_]\w*)
-      | (?P<name>[A-Za-z_]\w*(?:\?(?![\w'":\[=])|!(?!=))?)
-      | (?P<op>\*\*|&&|\|\||&\.|===?|!=|=~|!~|<=|>=|\.\.\.|\.\.|[-+*/%<>!?:()\[\],.|=])""",
-    re.VERBOSE | re.DOTALL,
-)
-_WORDS = re.compile(r"%w(?:\[([^\]]*)\]|\(([^)]*)\)|\{([^}]*)\})")
-_REGEX = re.compile(r"/((?:[^/\\\n]|\\.)*)/(i?)")
-
-
 def parse_expression(source: str, origin: Origin) -> Expression:
     """Parse one expression. Raises UserError with file:line and what was expected."""
     parser = _Parser(source, origin)
     node = parser.whole()
     return Expression(node, " ".join(source.split()), origin)
-
-
-def _tokens(source: str, origin: Origin) -> list[_Token]:
-    tokens: list[_Token] = []
-    at = line = 0
-    while at < len(source):
-        after_value = bool(tokens) and _ends_value(tokens[-1])
-        kind, text, end = _token_at(source, at, after_value=after_value)
-        if not kind:
-            raise origin.down(line).error(f"{source[at]!r} is not understood in the expression `{_brief(source)}`")
-        if kind != "space":
-            tokens.append(_Token(kind, text, line))
-        line += source.count("\n", at, end)
-        at = end
-    return [*tokens, _Token("end", "the end", line)]
-
-
-def _ends_value(token: _Token) -> bool:
-    return token.kind in {"number", "string", "text", "regex", "words", "name"} or token.text in {")", "]", "end"}
-
-
-def _token_at(source: str, at: int, *, after_value: bool) -> tuple[str, str, int]:
-    """Kind, text and end of the token at a position; after a value ``/`` divides and ``%`` takes the rest."""
-    if not after_value:
-        for kind, pattern in (("words", _WORDS), ("regex", _REGEX)):
-            if match := pattern.match(source, at):
-                return kind, match.group(), match.end()
-    match = _TOKEN.match(source, at)
-    if match is None or match.lastgroup is None:
-        return "", "", at
-    kind, text = match.lastgroup, match.group()
-    if kind == "symbol" and after_value:  # `a ? b :c`
-        return "op", ":", at + 1
-    if kind == "symbol":
-        return "string", f"'{text[1:]}'", match.end()
-    if kind == "name" and text in _KEYWORDS:
-        return "word", text, match.end()
-    return kind, text, match.end()
-
-
-def _brief(source: str) -> str:
-    line = " ".join(source.split())
-    return line if len(line) <= 60 else line[:57] + "…"
 
 
 # Weakest first; the operators of one level bind from the left.
@@ -200,7 +133,7 @@ class _Parser:
     def __init__(self, source: str, origin: Origin) -> None:
         self.source = source
         self.origin = origin
-        self.tokens = _tokens(source, origin)
+        self.tokens = tokens(source, origin)
         self.at = 0
         self.depth = 0
         self.operators = 0
@@ -215,10 +148,10 @@ class _Parser:
 
     # tokens
 
-    def peek(self) -> _Token:
+    def peek(self) -> Token:
         return self.tokens[self.at]
 
-    def take(self) -> _Token:
+    def take(self) -> Token:
         token = self.tokens[self.at]
         self.at = min(self.at + 1, len(self.tokens) - 1)
         return token
@@ -242,7 +175,7 @@ class _Parser:
         token = self.peek()
         found = token.text if token.kind != "sep" else "the end of the line"
         return self.origin.down(token.line).error(
-            f"expected {what}, found {found!r} in the expression `{_brief(self.source)}`"
+            f"expected {what}, found {found!r} in the expression `{brief(self.source)}`"
         )
 
     # grammar
@@ -250,7 +183,7 @@ class _Parser:
     def expression(self) -> Node:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise self.origin.error(f"expression nested deeper than {MAX_DEPTH}: `{_brief(self.source)}`")
+            raise self.origin.error(f"expression nested deeper than {MAX_DEPTH}: `{brief(self.source)}`")
         node = self.ternary()
         self.depth -= 1
         return node
@@ -278,7 +211,7 @@ class _Parser:
         while (operator := self.accept(*_LEVELS[level])) is not None:
             self.operators += 1
             if self.operators > MAX_OPERATORS:
-                raise self.origin.error(f"more than {MAX_OPERATORS} operators: `{_brief(self.source)}`")
+                raise self.origin.error(f"more than {MAX_OPERATORS} operators: `{brief(self.source)}`")
             self.skip_separators()
             left = Binary({"or": "||", "and": "&&", "===": "=="}.get(operator, operator), left, self.binary(level + 1))
         return left
@@ -288,7 +221,7 @@ class _Parser:
         while (operator := self.accept("!", "not", "-")) is not None:
             operators.append("!" if operator == "not" else operator)
         if len(operators) > MAX_DEPTH:
-            raise self.origin.error(f"expression nested deeper than {MAX_DEPTH}: `{_brief(self.source)}`")
+            raise self.origin.error(f"expression nested deeper than {MAX_DEPTH}: `{brief(self.source)}`")
         node = self.power()
         for operator in reversed(operators):
             node = Unary(operator, node)
@@ -316,7 +249,7 @@ class _Parser:
                 self.need("]")
             else:
                 return node
-        raise self.origin.error(f"more than {MAX_DEPTH} calls in a row: `{_brief(self.source)}`")
+        raise self.origin.error(f"more than {MAX_DEPTH} calls in a row: `{brief(self.source)}`")
 
     def items(self, closing: str) -> tuple[Node, ...]:
         found: list[Node] = []
