@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
@@ -10,6 +10,7 @@ import structlog
 from bisectbot.errors import InfraError, Untestable
 from bisectbot.jobs.assignment import Heartbeat, RunAssignment, RunClaim
 from bisectbot.results.delivery import BootRecord, Outcome, RunDelivery
+from bisectbot.results.logs import read_logs
 from bisectbot.results.output import Reading
 from workers import benchmarks, monitors
 from workers.archive import Archives
@@ -102,6 +103,10 @@ class _Run:
         reading = _cut(self.assignment, ended) or benchmark.read(job, ended, stdout, stderr)
         if ended.left:
             log.warning("processes left behind were killed", run=self.assignment.run, count=ended.left)
+        recorded = read_logs(watched.logs)
+        for warning in recorded.warnings:
+            log.warning("a monitor's log was not read whole", run=self.assignment.run, what=warning)
+        reading = replace(reading, stats=(*reading.stats, *recorded.stats.items()))
         return self._result(reading, self.station.clock.farm(ended.seconds), environment)
 
     def _result(self, reading: Reading, seconds: float, environment: tuple[tuple[str, str], ...]) -> RunDelivery:

@@ -10,27 +10,21 @@ a 0; otherwise the runs themselves are read, each from the first of: stats.json,
 
 from __future__ import annotations
 
-import gzip
-import io
-import lzma
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import BinaryIO, cast
 
 import yaml
-import zstandard
 
 from bisectbot.errors import UserError
+from bisectbot.results.logs import PACKED, has_parser, open_plain, read_logs
 from bisectbot.results.matrix import MatrixSet, Number, RunMatrix, decode
-from bisectbot.results.parsers import PARSERS, RawLog, parse
 from bisectbot.results.parsers.rawlog import READ_ERRORS
-from bisectbot.results.series import Series, collect
+from bisectbot.results.series import Series
 from bisectbot.results.stats import Window, run_matrix, run_stats, with_dropped_zeros
 
-_ENDINGS = ("", ".gz", ".zst", ".xz")
 _NO_SERIES = frozenset(("stats.json", "matrix.json", "avg.json", "stddev.json", "job.json"))
 _COMMIT = re.compile(r"[0-9a-f]{40}|v\d[\w.-]*")
 # What follows the result directory in a path: /result/<testcase>/<path params>/…/<commit>
@@ -81,18 +75,6 @@ def read_set(paths: Sequence[Path], *, exact: bool = False) -> tuple[MatrixSet, 
     return MatrixSet(matrices, shared), tuple(warning for root in roots for warning in root.warnings)
 
 
-def open_plain(path: Path) -> BinaryIO:
-    """Open a file as what it holds: decompressed by its ending."""
-    if path.suffix == ".gz":
-        return cast("BinaryIO", gzip.open(path))
-    if path.suffix == ".xz":
-        return cast("BinaryIO", lzma.open(path))
-    if path.suffix == ".zst":
-        frames = zstandard.ZstdDecompressor().stream_reader(path.open("rb"), read_across_frames=True)
-        return cast("BinaryIO", io.BufferedReader(frames))
-    return path.open("rb")
-
-
 @dataclass
 class _Reader:
     exact: bool
@@ -132,7 +114,10 @@ class _Reader:
         window = _window(_job(directory))
         if series := list(self._series(directory)):
             return run_stats(series, window=window, exact=self.exact), True
-        return run_stats(self._raw_logs(directory), window=window, exact=self.exact), False
+        logs = {_plain_name(path): path for path in _files(directory)}
+        read_now = read_logs(logs, window=window, exact=self.exact)
+        self.warnings += read_now.warnings
+        return dict(read_now.stats), False
 
     def _numbers(self, path: Path) -> dict[str, Number]:
         data = _json(path)
@@ -153,28 +138,14 @@ class _Reader:
             except (UserError, *READ_ERRORS) as error:
                 self.warnings.append(f"{path}: cannot be read: {error}")
 
-    def _raw_logs(self, directory: Path) -> Iterator[Series]:
-        for path in _files(directory):
-            name = _plain_name(path)
-            if name not in PARSERS and not name.endswith(".time"):
-                continue
-            try:
-                with open_plain(path) as stream:
-                    raw = RawLog(stream, exact=self.exact)
-                    series = collect(name, parse(name, raw), exact=self.exact)
-            except OSError as error:
-                self.warnings.append(f"{path}: cannot be read: {error}")
-                continue
-            self.warnings += [f"{path}: {warning}" for warning in (*raw.warnings, *series.warnings)]
-            yield series
-
 
 def _run_directories(path: Path) -> list[Path]:
     """Runs in order of their numbers; a directory that holds a run itself is its own only run."""
     if not path.is_dir():
         raise UserError(f"{path}: no such directory")
     runs = [entry for entry in path.iterdir() if entry.name.isdecimal() and entry.is_dir()]
-    if not runs and any(_plain_name(entry) in {"stats.json", "job.yaml", *PARSERS} for entry in _files(path)):
+    names = map(_plain_name, _files(path)) if not runs else ()
+    if any(name in {"stats.json", "job.yaml"} or has_parser(name) for name in names):
         return [path]
     return sorted(runs, key=lambda run: int(run.name))
 
@@ -184,12 +155,12 @@ def _files(directory: Path) -> list[Path]:
 
 
 def _find(directory: Path, name: str) -> Path | None:
-    paths = (directory / f"{name}{ending}" for ending in _ENDINGS)
+    paths = (directory / f"{name}{ending}" for ending in ("", *PACKED))
     return next((path for path in paths if path.is_file()), None)
 
 
 def _plain_name(path: Path) -> str:
-    return path.stem if path.suffix in _ENDINGS[1:] else path.name
+    return path.stem if path.suffix in PACKED else path.name
 
 
 def _json(path: Path) -> object:
