@@ -59,7 +59,7 @@ def _used_shares(
     trees = dict(
         session.execute(
             select(Branch.id, Tree.name).join(Tree, Branch.tree_id == Tree.id).where(Branch.id.in_(branches))
-        ).tuples()
+        )
     )
     if len(set(trees.values())) < 2:
         return {}
@@ -70,7 +70,7 @@ def _used_shares(
         .where(Run.finished > now - SHARE_WINDOW_S / farm)
         .group_by(Tree.name)
     )
-    used = {name: float(seconds or 0.0) for name, seconds in session.execute(recent).tuples()}
+    used = {name: float(seconds or 0.0) for name, seconds in session.execute(recent)}
     shares = {name: tree.share for name, tree in config.trees.items()}
     return {branch: used.get(tree, 0.0) / shares.get(tree, 1.0) for branch, tree in trees.items()}
 

@@ -100,7 +100,7 @@ def _coalesce_older(session: Session, newest: Head) -> None:
             Head.number < newest.number,
             Build.state.in_([BuildState.PLANNED, BuildState.QUEUED]),
         )
-    ).tuples()
+    )
     for head, build in older.all():
         session.execute(
             update(Run)

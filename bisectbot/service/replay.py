@@ -56,7 +56,7 @@ def replay(context: Context, word: str) -> Replay:
         history = load_history(context.artifacts, row.history)
         search = new_search(wire.from_plain(Settings, row.settings), history)
         shas = history.shas
-        subjects = dict(session.execute(select(Commit.sha, Commit.subject).where(Commit.sha.in_(shas))).tuples().all())
+        subjects = dict(session.execute(select(Commit.sha, Commit.subject).where(Commit.sha.in_(shas))).all())
         nodes = {item.experiment.id: item.node for item in loaded.experiments}
         frames: list[Frame] = []
 

@@ -81,7 +81,7 @@ def measured(session: Session, series: Series) -> list[Measured]:
     )
     found: dict[int, list[Point]] = {}
     heads: dict[int, tuple[int, int]] = {}
-    for head, build, value, run, host_name, boot in session.execute(query).tuples():
+    for head, build, value, run, host_name, boot in session.execute(query):
         heads[head.number] = (head.id, build)
         point = Point(value, host_name, boot or f"run {run.id}", run.finished or 0.0, run.environment_id, run.step_id)
         found.setdefault(head.number, []).append(point)

@@ -168,8 +168,8 @@ def overview(context: Context) -> Overview:
             trees=_trees(session),
             hosts=_hosts(session),
             heads_waiting=int(session.execute(waiting).scalar_one()),
-            builds={state.value: count for state, count in session.execute(builds).tuples()},
-            runs={state.value: count for state, count in session.execute(runs).tuples()},
+            builds={state.value: count for state, count in session.execute(builds)},
+            runs={state.value: count for state, count in session.execute(runs)},
             steps=_steps(session),
             bisections=tuple(_line(row) for row in session.execute(newest).scalars()),
             reports=_reports(session),
@@ -184,7 +184,7 @@ def hosts(context: Context) -> list[HostStatus]:
 
 def _trees(session: Session) -> tuple[TreeStatus, ...]:
     counted = select(Branch.tree_id, func.count(Head.id)).join(Branch, Head.branch_id == Branch.id)
-    heads = dict(session.execute(counted.group_by(Branch.tree_id)).tuples().all())
+    heads = dict(session.execute(counted.group_by(Branch.tree_id)).all())
     trees = session.execute(select(Tree).order_by(Tree.name)).scalars()
     return tuple(TreeStatus(t.name, t.url, t.fetched, t.problem, heads.get(t.id, 0)) for t in trees)
 
@@ -192,9 +192,9 @@ def _trees(session: Session) -> tuple[TreeStatus, ...]:
 def _hosts(session: Session) -> tuple[HostStatus, ...]:
     time = now(session)
     queued = select(Run.group_id, func.count()).where(Run.state == RunState.QUEUED).group_by(Run.group_id)
-    waiting = dict(session.execute(queued).tuples().all())
+    waiting = dict(session.execute(queued).all())
     working = select(Run.host_id, Run.id).where(Run.state.in_([RunState.LEASED, RunState.RUNNING]))
-    running = dict(session.execute(working).tuples().all())
+    running = dict(session.execute(working).all())
     return tuple(
         HostStatus(
             name=host.name,
@@ -260,7 +260,7 @@ def _line(row: Bisection, culprit: str = "") -> BisectionLine:
 def _reports(session: Session) -> tuple[ReportLine, ...]:
     rows = session.execute(select(Report).order_by(Report.id.desc()).limit(NEWEST)).scalars().all()
     posted = select(Outbox.report_id, Outbox.state).where(Outbox.report_id.in_([row.id for row in rows]))
-    mails = dict(session.execute(posted).tuples().all())
+    mails = dict(session.execute(posted).all())
     return tuple(
         ReportLine(
             id=f"R{row.id}",
@@ -304,7 +304,7 @@ def bisection_status(context: Context, word: str) -> BisectionStatus:
 
 def _subjects(session: Session, shas: list[str]) -> dict[str, str]:
     query = select(Commit.sha, Commit.subject).where(Commit.sha.in_(shas))
-    return dict(session.execute(query).tuples().all())
+    return dict(session.execute(query).all())
 
 
 def _experiments(row: Bisection, loaded: Loaded, subjects: dict[str, str]) -> Iterator[ExperimentLine]:

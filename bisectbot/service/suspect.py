@@ -83,7 +83,7 @@ def _boots(session: Session, step: Step, head: int) -> list[FreshBoot]:
         .order_by(Run.finished, Run.id)
     )
     found: dict[tuple[str, str], list[float]] = {}
-    for run, value in session.execute(query).tuples():
+    for run, value in session.execute(query):
         key = (run.host.name if run.host else "", str(run.boot_id or f"run {run.id}"))
         found.setdefault(key, []).append(value)
     return [FreshBoot(host, boot, values) for (host, boot), values in found.items()]

@@ -28,13 +28,13 @@ class StoreCollector(Collector):
             open_runs = [state for state in RunState if state.open]
             runs = GaugeMetricFamily("bisectbot_open_runs", "Runs that are still to come", labels=["state"])
             counted = select(Run.state, func.count()).where(Run.state.in_(open_runs)).group_by(Run.state)
-            for state, count in session.execute(counted).tuples():
+            for state, count in session.execute(counted):
                 runs.add_metric([state.value], count)
             yield runs
             builds = GaugeMetricFamily("bisectbot_open_builds", "Builds that are still to come", labels=["state"])
             open_builds = [state for state in BuildState if state.open]
             built = select(Build.state, func.count()).where(Build.state.in_(open_builds)).group_by(Build.state)
-            for build_state, count in session.execute(built).tuples():
+            for build_state, count in session.execute(built):
                 builds.add_metric([build_state.value], count)
             yield builds
             time = now(session)
@@ -48,9 +48,7 @@ class StoreCollector(Collector):
             yield hosts
             yield silent
             mails = GaugeMetricFamily("bisectbot_mails", "Mails in the outbox", labels=["state"])
-            for mail_state, count in session.execute(
-                select(Outbox.state, func.count()).group_by(Outbox.state)
-            ).tuples():
+            for mail_state, count in session.execute(select(Outbox.state, func.count()).group_by(Outbox.state)):
                 mails.add_metric([mail_state.value], count)
             yield mails
             running = select(func.count()).where(Bisection.state == BisectionState.RUNNING)

@@ -1,0 +1,114 @@
+"""From a push to a mail, every step the real one, on both databases."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+
+from sqlalchemy import select
+
+from bisectbot.service import status
+from bisectbot.service.replay import replay
+from bisectbot.store.tables import Bisection, Experiment, ExperimentState, Outbox, Report, Run, Step, StepState
+from tests.support.lab import KPI, Lab
+
+
+def push_line(lab: Lab, shas: list[str], every: int = 1) -> None:
+    """Push head after head, each once the one before has been measured."""
+    for sha in shas[:: every if every > 0 else 1]:
+        lab.upstream.push(sha)
+        lab.work()
+
+
+def test_a_slow_commit_is_named_and_its_author_told(lab: Lab) -> None:
+    shas = lab.upstream.line([100.0] * 22 + [92.0] * 17)
+    push_line(lab, shas, every=3)
+    with lab.context.database.read() as session:
+        bisection = session.execute(select(Bisection)).scalar_one()
+        stored = session.execute(select(Report)).scalar_one()
+        mail = session.execute(select(Outbox)).scalar_one()
+        assert session.execute(select(Step.state)).scalars().all() == [StepState.CLOSED]
+    seen = status.bisection_status(lab.context, f"B{bisection.id}")
+    assert seen.line.verdict == "culprit"
+    assert seen.line.culprit == shas[22]
+    assert stored.sha == shas[22]
+    message = email.message_from_bytes(mail.raw, policy=email.policy.default)
+    assert message["To"] == "Ada Byron <ada@example.org>"
+    assert message["Message-ID"] == stored.message_id == mail.message_id
+    assert f"{shas[22][:10]}:  {KPI}" in stored.subject
+    assert "regression" in stored.subject
+    text = message.get_content()
+    assert shas[22] in text
+    assert f'{shas[21][:10]} ("change 21")' in text
+    assert replay(lab.context, f"B{bisection.id}").agrees
+
+
+def test_the_same_change_is_reported_once_however_often_it_is_found(lab: Lab) -> None:
+    shas = lab.upstream.line([100.0] * 8 + [90.0] * 5)
+    push_line(lab, shas)
+    for _ in range(3):
+        lab.tick()
+    with lab.context.database.read() as session:
+        assert len(session.execute(select(Report)).scalars().all()) == 1
+        assert len(session.execute(select(Outbox)).scalars().all()) == 1
+        assert len(session.execute(select(Bisection)).scalars().all()) == 1
+
+
+def test_noise_alone_costs_no_bisection(lab: Lab) -> None:
+    push_line(lab, lab.upstream.line([100.0] * 16))
+    with lab.context.database.read() as session:
+        assert session.execute(select(Bisection)).scalars().all() == []
+
+
+def test_a_culprit_that_is_the_only_candidate_is_confirmed(lab: Lab) -> None:
+    shas = lab.upstream.line([100.0] * 9 + [94.0] * 4)
+    push_line(lab, shas)
+    with lab.context.database.read() as session:
+        assert session.execute(select(Report.sha)).scalar_one() == shas[9]
+
+
+def test_a_block_that_does_not_build_is_skipped_and_blamed_with_its_successor(lab: Lab) -> None:
+    levels: list[float | None] = [100.0] * 10
+    shas = lab.upstream.line([*levels, None, None, None, 90.0, 90.0, 90.0, 90.0])
+    for sha in [*shas[:10], *shas[14:]]:
+        lab.upstream.push(sha)
+        lab.work()
+    with lab.context.database.read() as session:
+        bisection = session.execute(select(Bisection)).scalar_one()
+        skipped = session.execute(select(Experiment.sha).where(Experiment.state == ExperimentState.SKIPPED)).scalars()
+        assert set(skipped) <= set(shas[10:13])
+        stored = session.execute(select(Report)).scalar_one()
+        mail = session.execute(select(Outbox)).scalar_one()
+    seen = status.bisection_status(lab.context, f"B{bisection.id}")
+    assert seen.line.verdict == "culprit_set"
+    assert stored.sha in shas[10:14]
+    assert stored.state.value == "held"  # nobody is blamed by name before a person has looked
+    assert mail.state.value == "awaiting_approval"
+
+
+def test_an_alarm_that_was_noise_is_refuted_by_a_few_runs(lab: Lab) -> None:
+    shas = lab.upstream.line([100.0] * 14)
+    push_line(lab, shas[:8])
+    lucky = lab.sigma
+    lab.sigma = 0.1
+    with_luck = lab.measured
+
+    def unlucky(given: object) -> object:
+        delivery = with_luck(given)  # type: ignore[arg-type]
+        purpose = _purpose(lab, delivery.run)
+        samples = tuple((name, value - 8.0 if purpose == 40 else value) for name, value in delivery.samples)
+        return type(delivery)(**{**delivery.__dict__, "samples": samples})
+
+    lab.measured = unlucky  # type: ignore[method-assign,assignment]
+    push_line(lab, shas[8:12])
+    lab.sigma = lucky
+    with lab.context.database.read() as session:
+        states = session.execute(select(Step.state)).scalars().all()
+        assert states
+        assert set(states) <= {StepState.REFUTED, StepState.WITHDRAWN}
+        assert session.execute(select(Bisection)).scalars().all() == []
+
+
+def _purpose(lab: Lab, run: int) -> int:
+    with lab.context.database.read() as session:
+        return session.get_one(Run, run).purpose
