@@ -21,7 +21,9 @@ _ERROR_LEVELS = frozenset(("err", "crit", "alert", "emerg"))
 _KERN_ERR = 3  # as /dev/kmsg numbers levels; smaller is worse
 
 _TROUBLE = (
-    r"\bBUG: |\bBUG at |BUG kmalloc|\bWARNING: |\bOops\b|Kernel panic|\bgeneral protection fault",
+    r"\bBUG: |\bBUG at |BUG kmalloc|\bOops\b|Kernel panic|\bgeneral protection fault",
+    r"\bWARNING: (?:CPU: |at |\S+:\d+ at |kernel stack|stack recursion|stack going|kmalloc bug)",
+    r"\bWARNING: (?:possible |inconsistent |suspicious |bad unlock|lock held|held lock|nested lock)",
     r"\b(?:divide error|double fault|invalid opcode|stack segment|int3|page fault|Machine check): ",
     r"INFO: (?:task \S+ blocked|rcu|possible |inconsistent |suspicious |trying to register|Slab |Object )",
     r"INFO: \S+ (?:self-)?detected stall|detected hard LOCKUP|lockup suspected|RT throttling activated",
