@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from bisectbot.report.model import Difference, Explanation, Moved
+from bisectbot.results.stat_names import program
 from bisectbot.results.table import Row, Table
 
 
@@ -23,19 +24,29 @@ class Traces:
     command_line: str = ""
 
 
-def explain(parent: Traces, culprit: Traces, table: Table | None = None, touched: Collection[str] = ()) -> Explanation:
+def explain(
+    parent: Traces,
+    culprit: Traces,
+    table: Table | None = None,
+    touched: Collection[str] = (),
+    measured: Iterable[str] = (),
+) -> Explanation:
     """Compare two sides' traces, and look in the table of averages for memory that moved between NUMA nodes and for
-    the functions that the commit ``touched``. ``Explanation.compared`` names what was there to be compared.
+    the functions that the commit ``touched``.
+
+    ``measured`` names all stats, also those that did not change and are in no table: ``Explanation.compared`` says
+    only what was there to be compared.
     """
     rows = table.rows if table else ()
+    programs = {program(name) for name in [*measured, *(row.name for row in rows)]}
     profile = [row for row in rows if row.name.startswith("perf-profile.")]
     numa = [row for row in rows if row.name.startswith(("numa-numastat.", "numa-meminfo."))]
     looked_at = [
         ("boot logs", bool(parent.boot_logs and culprit.boot_logs)),
         ("kernel configs", bool(parent.config and culprit.config)),
         ("kernel command lines", bool(parent.command_line and culprit.command_line)),
-        ("NUMA counters", table is not None),
-        ("the profile of the functions that the commit touches", bool(touched) and table is not None),
+        ("NUMA counters", not programs.isdisjoint(("numa-numastat", "numa-meminfo"))),
+        ("the profile of the functions that the commit touches", bool(touched) and "perf-profile" in programs),
     ]
     there = {name for name, was_there in looked_at if was_there}
     found = [
@@ -48,6 +59,13 @@ def explain(parent: Traces, culprit: Traces, table: Table | None = None, touched
     compared = tuple(name for name, was_there in looked_at if was_there)
     return Explanation(tuple(differences), tuple(_moved(profile, touched)), compared)
 
+
+def touched_functions(patch: str) -> frozenset[str]:
+    """Name the functions that a unified diff changes, as far as its hunks' headings tell."""
+    return frozenset(match[1] for match in _HUNK.finditer(patch))
+
+
+_HUNK = re.compile(r"^@@ [^@\n]*@@ (?:[\w *]*[ *])?(\w+)\(", re.MULTILINE)
 
 Sides = tuple[tuple[str, ...], tuple[str, ...]]
 

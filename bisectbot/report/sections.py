@@ -137,9 +137,10 @@ def explanation(report: Report) -> list[str]:
     found = report.explanation
     if found is None:
         return []
+    if not found.compared:
+        return ["No mechanism was looked for: neither side left anything to compare.", ""]
     if not (found.differences or found.functions):
-        compared = f" Compared were {_listed(found.compared)}." if found.compared else ""
-        return [*_wrapped(f"No mechanism found.{compared}"), ""]
+        return [*_wrapped(f"No mechanism found. Compared were {_listed(found.compared)}."), ""]
     return [
         *(line for difference in found.differences for line in _difference(report, difference)),
         *_functions(found),

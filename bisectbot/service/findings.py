@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
-import zstandard
 from sqlalchemy import select
 from sqlalchemy.orm import Session, joinedload, selectinload
 
 from bisectbot.bisect import State, Verdict
 from bisectbot.jobs.assignment import Job
+from bisectbot.report.explain import Traces, explain, touched_functions
 from bisectbot.report.model import (
     Check,
     Commit,
     Direction,
     Evidence,
+    Explanation,
     Finding,
     Machine,
     Outcome,
@@ -29,14 +29,12 @@ from bisectbot.results.compare import compare
 from bisectbot.results.matrix import MatrixSet, RunMatrix
 from bisectbot.results.table import Table
 from bisectbot.service import catalog
+from bisectbot.service.comparison import stats_of
 from bisectbot.service.context import Context
-from bisectbot.service.deliveries import STATS
 from bisectbot.service.searches import Loaded, load
 from bisectbot.service.series import kpi_spec
 from bisectbot.source.history import Change, CommitInfo, changes, facts
-from bisectbot.store.tables import Artifact, Bisection, Build, Run, Step
-
-_SHORT = 10
+from bisectbot.store.tables import Bisection, Build, Run, Step
 
 
 @dataclass(frozen=True)
@@ -101,10 +99,13 @@ def describe(context: Context, session: Session, row: Bisection, blamed: Blamed,
     tree = config.trees.get(row.tree)
     branch = row.branch.name if row.branch is not None else ""
     archive = config.mail.archive_url.rstrip("/")
+    commit, parent = _commit(blamed.commit), _commit(blamed.parent)
+    matrices = _matrices(context, session, blamed, job, (before, after))
+    table = compare(matrices, texts={each.id: each.named for each in (parent, commit)})
     return Report(
-        commit=_commit(blamed.commit),
+        commit=commit,
         finding=finding,
-        parent=_commit(blamed.parent),
+        parent=parent,
         tree=Tree(url=tree.url if tree else "", branch=branch, name=row.tree),
         evidence=Evidence(
             parent=sides[0],
@@ -115,7 +116,8 @@ def describe(context: Context, session: Session, row: Bisection, blamed: Blamed,
         ),
         also=_also(session, row),
         notes=(f"Why the search stopped: {blamed.verdict.reason}.",) if blamed.verdict.reason else (),
-        tables=(_table(context, session, blamed, job, before, after),),
+        explanation=_explanation(context, blamed, matrices, table),
+        tables=(table,),
         archive=f"{archive}/{message_id.strip('<>')}" if archive else "",
         reproduce=tuple(_reproduce(row, job, blamed)),
         identity=ReportIdentity(address=_address(config.mail.sender), home=archive),
@@ -213,25 +215,23 @@ def _also(session: Session, row: Bisection) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def _table(context: Context, session: Session, blamed: Blamed, job: Job, before: list[Run], after: list[Run]) -> Table:
-    """LKP's comparison of parent and culprit over all stats of their runs."""
+def _matrices(
+    context: Context, session: Session, blamed: Blamed, job: Job, runs: tuple[list[Run], list[Run]]
+) -> MatrixSet:
+    """All stats of the runs of parent and commit."""
     matrices = {
-        info.sha: RunMatrix.from_runs([_stats(context, session, run) for run in runs])
-        for info, runs in ((blamed.parent, before), (blamed.commit, after))
+        info.sha: RunMatrix.from_runs([stats_of(session, context.artifacts, run) for run in side])
+        for info, side in zip((blamed.parent, blamed.commit), runs, strict=True)
     }
     axes = {**dict(job.parameters), "testcase": job.testcase, "tbox_group": job.group}
-    texts = {info.sha: f'{info.sha[:_SHORT]} ("{info.subject}")' for info in (blamed.parent, blamed.commit)}
-    return compare(MatrixSet(matrices, axes), texts=texts)
+    return MatrixSet(matrices, axes)
 
 
-def _stats(context: Context, session: Session, run: Run) -> dict[str, float]:
-    """Every number of a run: its KPIs and what its monitors recorded."""
-    stats: dict[str, float] = {}
-    artifact = session.execute(select(Artifact.sha256).filter_by(run_id=run.id, name=STATS)).scalar_one_or_none()
-    if artifact is not None:
-        stats.update(json.loads(zstandard.decompress(context.artifacts.read(artifact))))
-    stats.update({sample.kpi.name: sample.value for sample in run.samples})
-    return stats
+def _explanation(context: Context, blamed: Blamed, matrices: MatrixSet, table: Table) -> Explanation:
+    """What might explain the change, as far as the runs' stats and the patch itself tell."""
+    patch = context.mirror.git.run("show", "--format=", "-U0", blamed.commit.sha)
+    measured = {name for matrix in matrices.matrices.values() for name in matrix.stats}
+    return explain(Traces(), Traces(), table, touched_functions(patch), measured)
 
 
 def _reproduce(row: Bisection, job: Job, blamed: Blamed) -> list[str]:

@@ -83,6 +83,7 @@ def report() -> Report:
         explanation=Explanation(
             (Difference("boot logs", ("smpboot: Allowing 168 CPUs",), ("smpboot: Allowing 48 CPUs",)),),
             (Moved("perf-profile.self.cycles-pp.get_partial_node", 0.12, 0.41),),
+            ("boot logs", "the profile of the functions that the commit touches"),
         ),
         tables=(table(), replace(table(2), machine=f"icl: {MACHINE.description}")),
         archive="https://bisectbot.example.org/reports/R1234/",

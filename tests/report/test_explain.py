@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisectbot.report.explain import Traces, explain
+from bisectbot.report.explain import Traces, explain, touched_functions
 from bisectbot.report.model import Difference, Moved
 from bisectbot.results.table import Cell, Column, Row, Table
 
@@ -86,7 +86,23 @@ def test_functions_that_the_commit_touches():
 
 def test_nothing_found_says_where_it_looked():
     same = Traces(logs("aaa", 48, 0, 311, 322), "CONFIG_A=y\n", "nokaslr")
-    found = explain(same, same, table(("meminfo.Slab", 1, 2)), {"f"})
+    changed = table(("meminfo.Slab", 1, 2))
+    found = explain(same, same, changed, {"f"}, ["numa-meminfo.node0.MemFree", "perf-profile.self.cycles-pp.f"])
     assert (found.differences, found.functions) == ((), ())
     assert len(found.compared) == 5
+    assert explain(same, same, changed, {"f"}).compared == ("boot logs", "kernel configs", "kernel command lines")
     assert explain(Traces(), Traces()).compared == ()
+
+
+def test_functions_of_a_patch():
+    patch = """\
+diff --git a/mm/slub.c b/mm/slub.c
+@@ -2001,7 +2001,7 @@ static struct slab *get_partial_node(struct kmem_cache *s,
+-	a;
++	b;
+@@ -10 +10 @@ int __init mm_init(void)
+@@ -20 +21 @@ SYSCALL_DEFINE1(open, int, fd)
+@@ -30 +31 @@ struct slab {
+@@ -40,0 +42 @@
+"""
+    assert touched_functions(patch) == {"get_partial_node", "mm_init", "SYSCALL_DEFINE1"}

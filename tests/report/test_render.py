@@ -114,6 +114,11 @@ def test_honest_without_a_mechanism():
     assert "No mechanism found. Compared were boot logs, configs and command lines." in body
 
 
+def test_honest_when_there_was_nothing_to_compare():
+    body = render_mail(replace(samples.report(), explanation=Explanation())).body
+    assert "No mechanism was looked for: neither side left anything to compare.\n" in body
+
+
 def test_improvements_ask_for_no_tags():
     body = render_mail(replace(samples.report(), finding=samples.finding(3.2, Direction.IMPROVEMENT))).body
     assert "Reported-by" not in body
