@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 import click
-import structlog
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,6 +41,8 @@ def print_json(value: object) -> None:
 
 def set_up_logging(file: TextIO | None = None) -> None:
     """Events as lines in ``file`` (stderr if none): time, level, event, facts."""
+    import structlog
+
     output = file or sys.stderr
     structlog.configure(
         processors=[

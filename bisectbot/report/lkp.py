@@ -1,7 +1,7 @@
 """Kernel test robot mails, 2016 to today, read into the record that we send ourselves.
 
 Their wording changed over the years and people write into them, so every fact is looked for on its own and one
-that is missing leaves its field empty. A commit or a comparison table is the least that makes a report.
+that is missing leaves its field empty. The least that makes a report is a stat and a commit, or a comparison table.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def parse_report(data: bytes, where: str = "mail") -> Report:
         report = _report(mail)
         if report:
             return report
-    raise UserError(f"{where}: no report in it: expected a line 'commit: <id>' or a comparison table")
+    raise UserError(f"{where}: no report in it: expected what was noticed on which commit, or a comparison table")
 
 
 def _report(mail: MailFile) -> Report | None:
@@ -77,14 +77,14 @@ def _report(mail: MailFile) -> Report | None:
     tables = tuple(each.table for each in found)
     outside = _outside(lines, [(each.start, each.end) for each in found])
     commit = _commit(outside, mail.subject, tables)
-    if commit is None:
+    finding = _finding(outside, mail.subject, tables)
+    if commit is None or not finding.stat:
         return None
-    tree = _tree(outside, mail.subject)
     return Report(
         commit,
-        _finding(outside, mail.subject, tables),
+        finding,
         _parent(tables),
-        tree,
+        _tree(outside, mail.subject),
         _first(_SUBJECT_AREA, mail.subject),
         still=tuple(Still(*(group or "" for group in match.groups())) for match in _STILL.finditer(outside)),
         also=tuple(_also(outside, tables)),

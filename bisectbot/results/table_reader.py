@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from bisectbot.results import table as layout
 from bisectbot.results.table import Cell, Column, Edit, FailCell, FailRow, Row, Table
 
-_DASHES = re.compile(r"-{15,}(?: -{20,})* ?")
+_DASHES = re.compile(r"-{15,17}(?: -{25,28})+ ?")  # 26 and not 27 before February 2019
 _RULER = re.compile(r"={40,} ?")
 _STARS = re.compile(r"\*{40,} ?")
 _LISTED = re.compile(r"(\w[\w ]*): ?")
-_SECTIONS = re.compile(r" +(fail:runs|%stddev|\||\\)[ |\\a-z%:]*")
+_SECTION = re.compile(r"(?: +(?:fail:runs|%reproduction|%stddev|%change))+ *")
 
 _MEAN = r"(-?\d+(?:\.\d+)?(?:e[+-]\d+)?)"
 _SPREAD = r"(?: ± *(\d+)%)?"
@@ -76,9 +76,11 @@ def _goes_on(lines: Sequence[str], at: int, columns: int) -> int:
     if lines[at].strip():
         return 0 if _RULER.fullmatch(lines[at]) or _STARS.fullmatch(lines[at]) else 1
     below = next((i for i in range(at, min(at + 4, len(lines))) if lines[i].strip()), None)
-    if below is None or not (read_row(lines[below], columns) or read_fail_row(lines[below], columns)):
+    if below is None or _DASHES.fullmatch((*lines, "")[below + 1]):
         return 0
-    return below - at + 1
+    line = lines[below]
+    goes_on = _SECTION.fullmatch(line) or read_row(line, columns) or read_fail_row(line, columns)
+    return below - at + 1 if goes_on else 0
 
 
 def _read_head(lines: Sequence[str], dashes: int, above: int) -> tuple[int, Table]:

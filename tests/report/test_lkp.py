@@ -266,7 +266,12 @@ def test_folded_by_a_reader():
     assert report.finding.parameters[0] == ("nr_threads", "50%")
 
 
-@pytest.mark.parametrize("data", [b"", b"\0\xff\xfe", b"Subject: hi\n\nlunch?\n", b"From a Mon 10:00\n\n", b"> > >\n"])
+BUILD = b"tree: git://x master\ncommit: 93b7d0a2c4e6f8091a2b3c4d5e6f708192a3b4c5 [1/2] mm\n\nmm.c:1: error: x\n"
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\0\xff\xfe", b"Subject: hi\n\nlunch?\n", b"From a Mon 10:00\n\n", b"> > >\n", BUILD]
+)
 def test_no_report_is_one_line(data: bytes):
     with pytest.raises(UserError, match=r"mail\.eml: no report in it"):
         parse_report(data, "mail.eml")
