@@ -1,131 +1,275 @@
 """How well two levels explain the boots, for many hypotheses at once.
 
-For a hypothesis that puts boot b at the bad level by x_b (0 or 1), the level of boot b is
+A hypothesis puts each boot at the good level o or at the bad level o + δ; noise is one of the kinds of
+`noise`. Likelihoods are tables over a grid of levels, so strays, heavy tails and boots are exact, and the
+levels are integrated out by sums:
 
-    f_b = o_e(b) + δ x_b
+    evidence = Σ_o Σ_b  Π_good L(o) · p(b - o) · Π_bad L(b)
 
-with o_e the good level in environment e (a host, or a stretch of its time) and δ the step, both Gaussian
-a priori. Boots are not Gaussian (`noise`), so the evidence is approximated by expectation propagation (Minka
-2001): each boot's likelihood is replaced by the Gaussian that gives the right mean and variance in the
-context of all others. All hypotheses × kinds of noise are rows of the same arrays.
+Where boots come from several hosts, or from hours far enough apart for a host to drift, each environment has
+its own good level: those of a host's successive hours differ by a random walk, those of hosts by an offset.
+Messages along that tree integrate them out for each δ.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bisectbot.bisect.noise import Sites
+from bisectbot.bisect.noise import Kinds, Sites
 
 Floats = NDArray[np.float64]
-SWEEPS: Final = 6
-FLAT: Final = 1e-6
+Ints = NDArray[np.int64]
+
+POINTS: Final = 128
+FIRST_PART: Final = (0.45, 0.6)
+"""Of two steps the first: any part of the whole, mean and deviation."""
+COARSE: Final = 4
+"""Where several environments are linked, and for the distribution of δ, so many points become one."""
 
 
 @dataclass(frozen=True)
-class Prior:
-    """Of the coefficients (δ, o_1 … o_E): mean (D,), covariance per kind (K, D, D)."""
+class Grid:
+    """Levels considered, in units of the expected step."""
 
-    mean: Floats
-    covariance: Floats
+    low: float
+    high: float
+    points: int = POINTS
+
+    @cached_property
+    def at(self) -> Floats:
+        return np.linspace(self.low, self.high, self.points)
+
+    @property
+    def gap(self) -> float:
+        return (self.high - self.low) / (self.points - 1)
+
+    def thinned(self, by: int) -> Grid:
+        """Every `by`-th level."""
+        return Grid(self.low, self.low + self.gap * by * (self.points // by - 1), self.points // by)
+
+
+@dataclass(frozen=True)
+class StepPrior:
+    """Mixture of two Gaussians for δ; steps smaller than `negligible` are no reproduction of the claim."""
+
+    mean: tuple[float, float]
+    deviation: tuple[float, float]
+    share: tuple[float, float]
+    negligible: float
+
+    def density(self, step: Floats) -> Floats:
+        total = np.zeros_like(step)
+        for m, s, w in zip(self.mean, self.deviation, self.share, strict=True):
+            total += w / s * _exp(-0.5 * ((step - m) / s) ** 2)
+        density: Floats = total / np.sqrt(2 * np.pi)
+        return density
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Log evidence (J, K); mean (J, K, D) and covariance (J, K, D, D) of the coefficients."""
+    """Per hypothesis and kind: log evidence (J, K), both levels (J, K, G) and the step (J, K, S) at `steps`."""
 
     log_evidence: Floats
-    mean: Floats
-    covariance: Floats
+    good: Floats
+    bad: Floats
+    steps: Floats
+    step: Floats
 
 
-def fit(x: Floats, environment: NDArray[np.int64], boots: Sites, prior: Prior) -> Fit:
-    """Explain N boots: x (J, N) or (J, N, S) with S steps, environment (N,) in 0 … E-1, boots (K, N, C)."""
-    steps = x if x.ndim == 3 else x[:, :, None]
-    return _Rows(steps, environment, boots, prior).run()
+def _exp(log: Floats) -> Floats:
+    """exp, but never so small that products become denormal: those are slow, and nothing here needs them."""
+    result: Floats = np.exp(np.maximum(log, -40.0))
+    return result
 
 
-class _Rows:
-    def __init__(self, x: Floats, environment: NDArray[np.int64], boots: Sites, prior: Prior) -> None:
-        self.boots, self.prior = boots, prior
-        dims = prior.mean.shape[0]
-        j, n, s = x.shape
-        self.design = np.zeros((j, n, dims))  # a_b: the coefficients that make up a boot's level
-        self.design[:, :, :s] = x
-        self.design[:, np.arange(n), s + environment] = 1.0
-        self.prior_precision = np.linalg.inv(prior.covariance)  # (K, D, D)
-        self.prior_natural = self.prior_precision @ prior.mean
-
-    def run(self) -> Fit:
-        site_precision, site_natural = self._start()
-        for sweep in range(SWEEPS):
-            mean, covariance = self._combine(site_precision, site_natural)
-            at, spread = self._marginals(mean, covariance)
-            cavity_precision = np.maximum(1 / spread - site_precision, FLAT)
-            cavity_mean = (at / spread - site_natural) / cavity_precision
-            log_z, tilted_mean, tilted_variance = self._tilt(cavity_mean, 1 / cavity_precision)
-            if sweep == SWEEPS - 1:
-                break
-            fresh = np.maximum(1 / tilted_variance - cavity_precision, FLAT)
-            fresh_natural = (fresh + cavity_precision) * tilted_mean - cavity_precision * cavity_mean
-            step = 1.0 if sweep < 2 else 0.7
-            site_precision = site_precision + step * (fresh - site_precision)
-            site_natural = site_natural + step * (fresh_natural - site_natural)
-        cavity_natural = cavity_precision * cavity_mean
-        marginal_precision = cavity_precision + site_precision
-        marginal_natural = cavity_natural + site_natural
-        log_evidence = (
-            log_z
-            + _log_partition(cavity_precision, cavity_natural)
-            - _log_partition(marginal_precision, marginal_natural)
-        ).sum(-1) + self._log_partitions(mean, covariance)
-        return Fit(log_evidence, mean, covariance)
-
-    def _start(self) -> tuple[Floats, Floats]:
-        """Each boot as one Gaussian: the likeliest split alone, somewhat widened."""
-        best = self.boots.log_weight.argmax(-1)[..., None]
-        variance = 1.5 * np.take_along_axis(self.boots.variance, best, -1)[..., 0]
-        mean = np.take_along_axis(self.boots.mean, best, -1)[..., 0]
-        shape = (self.design.shape[0], *variance.shape)
-        return np.broadcast_to(1 / variance, shape), np.broadcast_to(mean / variance, shape)
-
-    def _combine(self, precision: Floats, natural: Floats) -> tuple[Floats, Floats]:
-        weighted = precision[..., None] * self.design[:, None]  # (J, K, N, D)
-        total = np.swapaxes(weighted, -1, -2) @ self.design[:, None] + self.prior_precision
-        covariance = np.linalg.inv(total)
-        pull = (natural[..., None, :] @ self.design[:, None])[..., 0, :] + self.prior_natural
-        return (covariance @ pull[..., None])[..., 0], covariance
-
-    def _marginals(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
-        at = (self.design[:, None] @ mean[..., None])[..., 0]
-        spread = ((self.design[:, None] @ covariance) * self.design[:, None]).sum(-1)
-        return at, spread
-
-    def _tilt(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats, Floats]:
-        """Cavity × true likelihood: log normaliser, mean and variance."""
-        total = self.boots.variance + variance[..., None]
-        gap = (self.boots.mean - mean[..., None]) / total
-        log_part = self.boots.log_weight - 0.5 * (np.log(2 * np.pi * total) + gap * (self.boots.mean - mean[..., None]))
-        top = log_part.max(-1, keepdims=True)
-        part = np.exp(log_part - top)
-        whole = part.sum(-1, keepdims=True)
-        part /= whole
-        slope = (part * gap).sum(-1)
-        curve = (part * (gap * gap - 1 / total)).sum(-1) - slope * slope
-        shrunk = np.maximum(variance + variance**2 * curve, 1e-9 * variance)
-        return (top + np.log(whole))[..., 0], mean + variance * slope, shrunk
-
-    def _log_partitions(self, mean: Floats, covariance: Floats) -> Floats:
-        """Of the posterior over that of the prior."""
-        natural = np.linalg.solve(covariance, mean[..., None])[..., 0]
-        posterior = 0.5 * (natural * mean).sum(-1) + 0.5 * np.linalg.slogdet(covariance)[1]
-        prior = 0.5 * (self.prior_natural * self.prior.mean).sum(-1) + 0.5 * np.linalg.slogdet(self.prior.covariance)[1]
-        ratio: Floats = posterior - prior
-        return ratio
+def table(sites: Sites, grid: Grid) -> Floats:
+    """Log likelihood of each of N boots at each level: (N, K, G)."""
+    gap = (sites.mean[..., None] - grid.at).astype(np.float32)
+    half = (-0.5 / sites.variance).astype(np.float32)[..., None]
+    weight = (sites.log_weight - 0.5 * np.log(2 * np.pi * sites.variance)).astype(np.float32)[..., None]
+    log_part = weight + half * gap * gap
+    top = log_part.max(axis=2)
+    result = top + np.log(_exp(log_part - top[:, :, None]).sum(axis=2))
+    ordered: Floats = np.ascontiguousarray(result.swapaxes(0, 1))
+    return ordered
 
 
-def _log_partition(precision: Floats, natural: Floats) -> Floats:
-    return 0.5 * natural**2 / precision - 0.5 * np.log(precision)
+def evidence(states: Floats, tables: Floats, grid: Grid, prior: StepPrior) -> Floats:
+    """The log evidence of `fit` alone: (J, K)."""
+    return _Sides(states, tables, grid, prior).log_evidence
+
+
+def fit(states: Floats, tables: Floats, grid: Grid, prior: StepPrior) -> Fit:
+    """One environment: states (J, N) in {0, 1}, tables (N, K, G)."""
+    sides = _Sides(states, tables, grid, prior)
+    total = sides.total[..., None]
+    at_good = sides.good * (sides.bad @ sides.link.T) / total
+    at_bad = sides.bad * sides.from_good / total
+    return Fit(sides.log_evidence, at_good, at_bad, *sides.steps())
+
+
+class _Sides:
+    """Likelihoods of both levels, and what links them."""
+
+    def __init__(self, states: Floats, tables: Floats, grid: Grid, prior: StepPrior) -> None:
+        n, k, g = tables.shape
+        bad_log = (states.astype(np.float32) @ tables.reshape(n, k * g)).reshape(-1, k, g)
+        good_log = tables.sum(axis=0) - bad_log
+        good_top, bad_top = good_log.max(-1, keepdims=True), bad_log.max(-1, keepdims=True)
+        self.good, self.bad = _exp(good_log - good_top), _exp(bad_log - bad_top)
+        self.link = (prior.density(grid.at[None, :] - grid.at[:, None]) * grid.gap**2).astype(np.float32)
+        self.from_good = (self.good.reshape(-1, g) @ self.link).reshape(self.good.shape)
+        self.total = np.maximum((self.from_good * self.bad).sum(-1), 1e-36)
+        self.log_evidence: Floats = np.log(self.total) + (good_top + bad_top)[..., 0]
+        self._grid = grid
+
+    def steps(self) -> tuple[Floats, Floats]:
+        """Differences of levels on a coarse grid, and how likely each is: sums along diagonals."""
+        j, k, g = self.good.shape
+        m = g // COARSE
+        good = self.good.reshape(j, k, m, COARSE).sum(-1)
+        bad = self.bad.reshape(j, k, m, COARSE).sum(-1)
+        link = self.link[COARSE // 2 :: COARSE, COARSE // 2 :: COARSE]
+        shifts = np.arange(1 - m, m)
+        of_step = np.zeros((j, k, len(shifts)))
+        for i, s in enumerate(shifts):
+            down, up = max(-s, 0), max(s, 0)
+            part = good[..., down : m - up] * bad[..., up : m - down]
+            of_step[..., i] = part @ np.diagonal(link, s)
+        of_step /= np.maximum(of_step.sum(-1, keepdims=True), 1e-300)
+        return shifts * (self._grid.gap * COARSE), of_step
+
+
+@dataclass(frozen=True)
+class TwoFit:
+    """Of two steps, per pair and kind: log evidence (P, K) and the three levels (P, K, G)."""
+
+    log_evidence: Floats
+    good: Floats
+    middle: Floats
+    bad: Floats
+
+
+def fit_two(one: Floats, both: Floats, tables: Floats, grid: Grid, prior: StepPrior) -> TwoFit:
+    """Boots with neither change, with the first of two, and with both: one and both (P, N) in {0, 1}."""
+    n, k, g = tables.shape
+    flat = tables.reshape(n, k * g)
+    logs = [(side.astype(np.float32) @ flat).reshape(-1, k, g) for side in (1 - one - both, one, both)]
+    tops = [log.max(-1, keepdims=True) for log in logs]
+    good, middle, bad = (_exp(log - top) for log, top in zip(logs, tops, strict=True))
+    step = grid.at[None, :] - grid.at[:, None]
+    whole = (prior.density(step) * grid.gap**2).astype(np.float32)
+    part = (_exp(-0.5 * ((step - FIRST_PART[0]) / FIRST_PART[1]) ** 2) * grid.gap).astype(np.float32)
+    part /= np.float32(FIRST_PART[1] * np.sqrt(2 * np.pi))
+    to_middle, to_bad = middle @ part.T, bad @ whole.T  # by good level
+    total = np.maximum((good * to_middle * to_bad).sum(-1), 1e-36)
+    evidence_ = np.log(total) + sum(top[..., 0] for top in tops)
+    return TwoFit(
+        evidence_,
+        good * to_middle * to_bad / total[..., None],
+        middle * ((good * to_bad) @ part) / total[..., None],
+        bad * ((good * to_middle) @ whole) / total[..., None],
+    )
+
+
+@dataclass(frozen=True)
+class Place:
+    """One stretch of a host's time: its boots, and the hours since the host's stretch before."""
+
+    boots: Ints
+    hours: float
+
+
+def fit_places(
+    states: Floats,
+    tables: Floats,
+    grid: Grid,
+    prior: StepPrior,
+    *,
+    hosts: Sequence[Sequence[Place]],
+    kinds: Kinds,
+) -> Fit:
+    """Several environments; arguments as `fit`, hosts as successive stretches, `kinds` for offset and drift.
+
+    Levels are those of the latest stretch; between hosts, of their common centre.
+    """
+    thin = grid.thinned(2)
+    tables = tables[..., : 2 * thin.points : 2]
+    shifts = _shifts(thin, prior)
+    steps: Floats = shifts.astype(np.float64) * thin.gap
+    log_total: Floats = np.log(prior.density(steps) * (thin.gap**2 * (shifts[1] - shifts[0])) + 1e-30)[:, None]
+    for stretches in hosts:
+        message = np.zeros(1)
+        for i, place in enumerate(stretches):
+            if i:
+                deviation = kinds.drift * np.sqrt(max(place.hours, 0.25))
+                message = _convolve(message, np.stack([_kernel(thin, float(s)) for s in deviation]))
+            message = message + _joint(states, tables, place.boots, shifts)
+        if len(hosts) > 1:
+            message = _convolve(message, _offset(thin, kinds))
+        log_total = log_total + message
+    top = log_total.max(axis=(-2, -1), keepdims=True)
+    joint = _exp(log_total - top)  # (J, K, D, G)
+    total = joint.sum(axis=(-2, -1))
+    joint /= total[..., None, None]
+    bad = np.zeros((*joint.shape[:2], thin.points))
+    for d, shift in enumerate(shifts):
+        bad += _moved(joint[:, :, d], -int(shift), -np.inf)
+    good = joint.sum(axis=2)
+    return Fit(
+        np.log(total) + top[..., 0, 0],
+        np.repeat(good, 2, axis=-1) / 2,
+        np.repeat(bad, 2, axis=-1) / 2,
+        steps,
+        joint.sum(axis=-1),
+    )
+
+
+def _shifts(grid: Grid, prior: StepPrior) -> Ints:
+    """Steps considered, as multiples of the grid's gap: densely where the prior is."""
+    low = prior.mean[0] - 3.2 * prior.deviation[0]
+    high = prior.mean[0] + 3.2 * prior.deviation[0]
+    return np.arange(int(np.floor(low / grid.gap)), int(np.ceil(high / grid.gap)) + 1)
+
+
+def _joint(states: Floats, tables: Floats, boots: Ints, shifts: Ints) -> Floats:
+    """Log likelihood of some boots for each δ and o: (J, K, D, G)."""
+    some = tables[boots]
+    n, k, g = some.shape
+    bad = (states[:, boots].astype(np.float32) @ some.reshape(n, k * g)).reshape(-1, k, g)
+    good = some.sum(axis=0) - bad
+    return np.stack([good + _moved(bad, int(s), 0.0) for s in shifts], axis=2)
+
+
+def _moved(values: Floats, by: int, beyond: float) -> Floats:
+    """values[..., g + by]; beyond the border the border's value (0.0), or nothing (-inf)."""
+    index = np.arange(values.shape[-1]) + by
+    inside = (index >= 0) & (index < len(index))
+    moved = values[..., np.clip(index, 0, len(index) - 1)]
+    return moved if beyond == 0.0 else np.where(inside, moved, 0.0)
+
+
+def _offset(grid: Grid, kinds: Kinds) -> Floats:
+    """Hosts of a group are alike, more or less: a narrow and a wide prior, (K, G, G)."""
+    size = np.sqrt(kinds.sigma**2 + kinds.boot_variance)
+    return np.stack([0.5 * _kernel(grid, 0.1 * float(s)) + 0.5 * _kernel(grid, 1.2 * float(s)) for s in size])
+
+
+def _kernel(grid: Grid, deviation: float) -> Floats:
+    apart = grid.at[:, None] - grid.at[None, :]
+    kernel = _exp(-0.5 * (apart / max(deviation, 0.05 * grid.gap)) ** 2)
+    result: Floats = (kernel / kernel.sum(axis=0, keepdims=True)).astype(np.float32)
+    return result
+
+
+def _convolve(log_message: Floats, kernel: Floats) -> Floats:
+    """log_message (J, K, D, G), kernel (K, G, G)."""
+    top = log_message.max(axis=-1, keepdims=True)
+    result: Floats = np.log(_exp(log_message - top) @ kernel.swapaxes(-1, -2)) + top
+    return result

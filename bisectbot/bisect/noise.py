@@ -1,14 +1,15 @@
 """What the runs of one boot say about the level of the kernel, under every kind of noise considered.
 
-A run is the level + the boot's own offset + noise of the run. Noise of a run has a core of standard deviation
-`sigma` and, with probability `stray`, a broad part; a boot's offset has `ratio`·sigma. All are in units of
-the expected step. None of them is known: a table of kinds covers them, and the data weigh the kinds.
+A run is the level + the boot's own offset + noise of the run. Noise of a run has a core of deviation `sigma`
+and, with probability `stray`, a broad part; a boot's offset has deviation `ratio`·sigma, and with probability
+`odd` the boot is in another mode, anywhere within `mode`. All are in units of the expected step. None of them
+is known: a table of kinds covers them, and the data weigh the kinds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import product
 from typing import Final
 
@@ -17,30 +18,39 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-FINEST: Final = 64.0
-"""Noise below 1/64 of the step makes no difference to any decision, and only costs resolution."""
-COARSEST: Final = 4.0
+FINEST: Final = 40.0
+"""Noise below 1/40 of the step makes no difference to any decision, and only costs resolution."""
+COARSEST: Final = 4.5
 
 
 @dataclass(frozen=True)
 class Kinds:
-    """K kinds of noise, each an array of length K; `log_prior` is normalised."""
+    """K kinds of noise, each an array of length K; `drift` is per √hour; `log_prior` is normalised."""
 
     sigma: Floats
     ratio: Floats
     stray: Floats
     broad: Floats
+    odd: Floats
+    mode: Floats
+    drift: Floats
     log_prior: Floats
 
     def __len__(self) -> int:
         return len(self.sigma)
 
     def take(self, index: NDArray[np.int64]) -> Kinds:
-        return Kinds(*(a[index] for a in (self.sigma, self.ratio, self.stray, self.broad, self.log_prior)))
+        return Kinds(*(getattr(self, f.name)[index] for f in fields(self)))
 
     @property
     def boot_variance(self) -> Floats:
+        """Between boots that are in no other mode."""
         return (self.ratio * self.sigma) ** 2
+
+    @property
+    def boot_spread(self) -> Floats:
+        """Between boots, other modes included."""
+        return self.boot_variance + self.odd * self.mode**2
 
     @property
     def run_variance(self) -> Floats:
@@ -50,20 +60,24 @@ class Kinds:
 
 def table(step_in_sigma: float = 3.0) -> Kinds:
     """Every kind considered; the prior of the step's size in sigma is log-normal around `step_in_sigma`."""
-    sigmas = 2.0 ** np.arange(-np.log2(FINEST), np.log2(COARSEST) + 0.25, 0.5)
-    ratios = {0.0: 0.5, 0.7: 0.15, 1.3: 0.15, 2.2: 0.2}
     rows = []
-    for sigma, (ratio, p_ratio) in product(sigmas, ratios.items()):
-        total = sigma * np.sqrt(1 + ratio**2)
-        p_size = np.exp(-0.5 * (np.log(1 / total / step_in_sigma) / 1.3) ** 2)
-        for stray, broad, p_tail in (
-            (0.01, max(5 * sigma, 0.3), 0.5),  # nearly Gaussian
-            (0.25, 3.2 * sigma, 0.25),  # heavy tails: close to Student's t with 3 degrees of freedom
-            (0.08, max(3 * sigma, 0.35), 0.25),  # strays that may end up between the levels
-        ):
-            rows.append((sigma, ratio, stray, broad, p_ratio * p_size * p_tail))
-    sigma_, ratio_, stray_, broad_, prior = (np.array(c) for c in zip(*rows, strict=True))
-    return Kinds(sigma_, ratio_, stray_, broad_, np.log(prior / prior.sum()))
+    for sigma in np.geomspace(1 / FINEST, COARSEST, 16):
+        near_gauss = 0.01, max(5 * sigma, 0.3)
+        heavy = 0.25, 3.2 * sigma  # close to Student's t with 3 degrees of freedom
+        strays = 0.08, max(3 * sigma, 0.35)  # runs that may end up between the levels
+        rare = 0.01, max(2 * sigma, 0.5)
+        often_near, often_far = (0.3, max(2 * sigma, 0.45)), (0.3, max(2 * sigma, 0.9))
+        for ratio, p_ratio in ((0.0, 0.5), (0.7, 0.15), (1.3, 0.15), (2.2, 0.2)):
+            size = np.exp(-0.5 * (np.log(sigma * np.sqrt(1 + ratio**2) * step_in_sigma) / 1.3) ** 2)
+            for tail, p_tail in ((near_gauss, 0.5), (heavy, 0.25), (strays, 0.25)):
+                rows.append((sigma, ratio, *tail, *rare, 0.85 * size * p_ratio * p_tail))
+        for odd in (often_near, often_far):
+            for ratio in (0.0, 0.7):
+                size = np.exp(-0.5 * (np.log(np.hypot(sigma, 0.5 * odd[1]) * step_in_sigma) / 1.3) ** 2)
+                rows.append((sigma, ratio, *near_gauss, *odd, 0.15 * size / 4))
+    sigma_, ratio_, stray, broad, odd_, mode, prior = np.array(rows).T
+    drift = np.zeros(len(rows))
+    return Kinds(sigma_, ratio_, stray, broad, odd_, mode, drift, np.log(prior / prior.sum()))
 
 
 @dataclass(frozen=True)
@@ -121,7 +135,7 @@ class Sites:
 
 
 def sites(runs: Runs, kinds: Kinds) -> Sites:
-    """∫ over the boot's own offset of Π over runs, for each split into core and stray runs."""
+    """∫ over the boot's own offset of Π over runs, per split into core and stray runs, usual mode or other."""
     precision = np.stack([kinds.sigma**-2, kinds.broad**-2], axis=-1)[:, None, None, :]
     log_share = np.stack([np.log1p(-kinds.stray), np.log(kinds.stray)], axis=-1)[:, None, None, :]
     summed = (precision * runs.count).sum(-1)
@@ -134,4 +148,11 @@ def sites(runs: Runs, kinds: Kinds) -> Sites:
         + 0.5 * np.log(2 * np.pi / summed)
     )
     log_weight = np.where(runs.possible, log_weight, -np.inf)
-    return Sites(mean + runs.center[:, None], kinds.boot_variance[:, None, None] + 1 / summed, log_weight)
+    mean = mean + runs.center[:, None]
+    variance = kinds.boot_variance[:, None, None] + 1 / summed
+    odd, mode = kinds.odd[:, None, None], kinds.mode[:, None, None]
+    return Sites(
+        np.concatenate([mean, mean], axis=-1),
+        np.concatenate([variance, variance + mode**2], axis=-1),
+        np.concatenate([log_weight + np.log1p(-odd), log_weight + np.log(odd)], axis=-1),
+    )

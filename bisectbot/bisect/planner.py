@@ -26,7 +26,7 @@ WIDE: Final = 800
 """At most so many untested commits are compared for one experiment."""
 FANTASIES: Final = 16
 """Imagined outcomes of experiments that are still out."""
-WAIT_SHARE: Final = 0.25
+WAIT_SHARE: Final = 0.1
 """A build that nobody waits for costs nothing; until builds are foreseen, part of the wait counts."""
 
 
@@ -45,14 +45,14 @@ class Situation:
 
 @dataclass(frozen=True)
 class _Options:
-    """Commits to choose from: the part of each row that has them bad, and how likely they can be tested."""
+    """Commits to choose from: their sides (commits, 3, rows), and how likely they can be tested."""
 
     commits: list[Commit]
-    parts: Floats
+    sides: Floats
     testable: Floats
 
     def take(self, index: Ints) -> _Options:
-        return _Options([self.commits[i] for i in index], self.parts[index], self.testable[index])
+        return _Options([self.commits[i] for i in index], self.sides[index], self.testable[index])
 
 
 class Planner:
@@ -122,7 +122,7 @@ class Planner:
         known = [c for c in dict.fromkeys([*candidates.landmarks(), *posterior.keys]) if c not in situation.skipped]
         return _Options(
             commits + known,
-            np.vstack([parts[keep], posterior.seen(known)]),
+            posterior.sides(np.vstack([parts[keep], posterior.parts(known)])),
             np.concatenate([testable[keep], np.ones(len(known))]),
         )
 
@@ -133,20 +133,18 @@ class Planner:
         if key not in self._outcomes:
             belief = self._posterior.belief
             if belief is None:  # nothing seen yet: as if every run told its side
-                self._outcomes[key] = np.broadcast_to(np.eye(2), (len(self._rows), 2, 2))
+                self._outcomes[key] = np.broadcast_to(np.eye(3), (len(self._rows), 3, 3))
             else:
                 self._outcomes[key] = belief.expected(runs, session)
         return self._outcomes[key]
 
-    def _information(self, parts: Floats, outcomes: Floats, worlds: Floats) -> Floats:
-        """Mutual information in nats of each option (options, rows), averaged over worlds (worlds, rows)."""
-        own = -(outcomes * np.log(np.maximum(outcomes, 1e-300))).sum(-1)  # entropy per row and side
-        both = np.concatenate([1 - parts, parts], axis=1)  # (options, 2 rows)
-        density = np.concatenate([outcomes[:, 0], outcomes[:, 1]])
-        entropy = np.concatenate([own[:, 0], own[:, 1]])
-        gain = np.zeros(len(parts))
+    def _information(self, sides: Floats, outcomes: Floats, worlds: Floats) -> Floats:
+        """Mutual information in nats of each option (options, 3, rows), averaged over worlds (worlds, rows)."""
+        density = outcomes.swapaxes(0, 1).reshape(-1, outcomes.shape[-1])  # (3 rows, outcomes)
+        entropy = -(density * np.log(np.maximum(density, 1e-300))).sum(-1)
+        gain = np.zeros(len(sides))
         for world in worlds:
-            weight = both * np.concatenate([world, world])
+            weight = (sides * world).reshape(len(sides), -1)
             mixed = weight @ density
             gain += -(mixed * np.log(np.maximum(mixed, 1e-300))).sum(-1) - weight @ entropy
         return np.maximum(gain / len(worlds), 0.0)
@@ -159,7 +157,7 @@ class Planner:
         best: tuple[float, Experiment] | None = None
         order = np.arange(len(options.commits))
         for count in situation.counts:
-            value = options.testable * self._information(options.parts, self._expected(count, None), worlds)
+            value = options.testable * self._information(options.sides, self._expected(count, None), worlds)
             rate = value / (costs.boot_s + count * costs.run_s + wait + lost)
             top = int(rate.argmax())
             if best is None or rate[top] > best[0] * 1.0001:
@@ -171,7 +169,7 @@ class Planner:
                 continue
             i = options.commits.index(situation.booted[host])
             for count in situation.counts:
-                value = self._information(options.parts[i : i + 1], self._expected(count, session), worlds)
+                value = self._information(options.sides[i : i + 1], self._expected(count, session), worlds)
                 rate = value / (count * costs.run_s)
                 if best is None or rate[0] > best[0] * 1.0001:
                     best = float(rate[0]), Experiment(options.commits[i], count, host)
@@ -181,40 +179,40 @@ class Planner:
         """Weights of the rows in possible worlds where the pending experiments have come back."""
         if not pending:
             return self._rows[None]
-        parts = self._posterior.seen([e.commit for e in pending])
+        posterior = self._posterior
+        sides = posterior.sides(posterior.parts([e.commit for e in pending]))
         worlds = np.zeros((FANTASIES, len(self._rows)))
         truth = self._rng.choice(len(self._rows), size=FANTASIES, p=self._rows / self._rows.sum())
         for w, row in enumerate(truth):
             weight = self._rows.copy()
-            for part, experiment in zip(parts, pending, strict=True):
+            for side, experiment in zip(sides, pending, strict=True):
                 outcomes = self._expected(experiment.runs, None)
-                side = int(self._rng.random() < part[row])
-                chances = outcomes[row, side]
+                chances = side[:, row] @ outcomes[row]
                 outcome = int(self._rng.choice(len(chances), p=chances / chances.sum()))
-                weight *= (1 - part) * outcomes[:, 0, outcome] + part * outcomes[:, 1, outcome]
+                weight *= (side * outcomes[:, :, outcome].T).sum(axis=0)
             worlds[w] = weight / weight.sum()
         return worlds
 
 
 def _parts_of_candidates(posterior: Posterior, hypotheses: Ints) -> Floats:
-    """`posterior.seen` for the keys of many hypotheses at once."""
+    """`posterior.parts` for the keys of many hypotheses at once."""
     candidates, labels = posterior.candidates, posterior.labels
     classes, new = len(posterior.weight), len(candidates.new)
     onehot = np.zeros((len(candidates), classes), dtype=np.float32)
     onehot[np.arange(len(candidates)), labels] = posterior.mass
-    parts = np.zeros((len(hypotheses), classes + 1))
+    parts = np.zeros((len(hypotheses), classes))
     if candidates.chain:
-        parts[:, :-1] = np.cumsum(onehot, axis=0, dtype=np.float64)[hypotheses]
+        parts[:] = np.cumsum(onehot, axis=0, dtype=np.float64)[hypotheses]
     else:
         is_new = hypotheses < new
         for start in range(0, len(hypotheses), 200):  # a slice at a time keeps memory small
             some = hypotheses[start : start + 200]
             has = np.unpackbits(candidates.reach[some], axis=1, count=len(candidates)).astype(np.float32)
-            parts[start : start + 200, :-1] = has @ onehot
+            parts[start : start + 200] = has @ onehot
         all_new = onehot[:new].sum(axis=0)
         all_lost = onehot[new:].sum(axis=0)
-        parts[~is_new, :-1] = all_new + (all_lost - parts[~is_new, :-1])
-    parts[:, :-1] /= posterior.class_mass
+        parts[~is_new] = all_new + (all_lost - parts[~is_new])
+    parts /= posterior.class_mass
     return np.clip(parts, 0.0, 1.0)
 
 

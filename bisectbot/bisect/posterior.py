@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from bisectbot.bisect.belief import Belief, Counted, Measured, Scale
+from bisectbot.bisect.belief import Belief, Counted, Measured, Scale, Tables
 from bisectbot.bisect.graph import Candidates
 from bisectbot.bisect.terms import Commit, Session
 
@@ -20,7 +20,10 @@ Bools = NDArray[np.bool_]
 
 P_NONE: Final = 0.06
 P_LOST: Final = 0.15
-"""Prior that nothing changed, and, where good has commits that bad lacks, that one of those matters."""
+P_TWO: Final = 0.04
+MOST_CLASSES: Final = 40
+KEPT_PAIRS: Final = 10
+"""Prior that nothing changed; where good has commits that bad lacks, that one of those matters; that two did."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Observed:
 class Posterior:
     """Hypotheses that no tested commit tells apart form a class; all arrays of classes are (J,).
 
-    Rows of `belief` are the classes, then "nothing changed".
+    Rows of `belief` are the classes, then "nothing changed", then pairs of classes: two changes.
     """
 
     candidates: Candidates
@@ -47,22 +50,52 @@ class Posterior:
     keys: tuple[Commit, ...]
     states: Bools
     belief: Belief | None
+    pairs: Ints
+    pair_weight: Floats
 
     def of_commits(self) -> Floats:
-        """Probability of each hypothesis."""
-        return self.mass * (self.weight / self.class_mass)[self.labels]
+        """Probability that a commit made the change, or the larger part of two that did."""
+        share = self.weight.copy()
+        np.add.at(share, self.pairs.ravel(), np.repeat(self.pair_weight, 2) / 2)
+        return self.mass * (share / self.class_mass)[self.labels]
+
+    def involved(self) -> Floats:
+        """Probability that a commit made the change or one of two: sums to more than 1 where two did."""
+        share = self.weight.copy()
+        np.add.at(share, self.pairs.ravel(), np.repeat(self.pair_weight, 2))
+        return self.mass * (share / self.class_mass)[self.labels]
+
+    @property
+    def two(self) -> float:
+        """Probability that there are two culprits."""
+        return float(self.pair_weight.sum())
 
     def rows(self) -> Floats:
         """Probability of each row of the belief."""
-        return np.append(self.weight, self.none)
+        return np.concatenate([self.weight, [self.none], self.pair_weight])
 
-    def seen(self, commits: Sequence[Commit]) -> Floats:
-        """Part of each row that has the commit at the bad level: (commits, rows)."""
-        parts = np.zeros((len(commits), len(self.weight) + 1))
+    def sides(self, parts: Floats) -> Floats:
+        """From the part of each class that a commit contains (commits, J): how likely each row sees the
+
+        commit with none, one or both of its changes: (commits, 3, rows).
+        """
+        first, second = parts[:, self.pairs[:, 0]], parts[:, self.pairs[:, 1]]
+        nothing = np.zeros((len(parts), 1))
+        bad = np.hstack([parts, nothing, first * second])
+        middle = np.hstack([np.zeros_like(parts), nothing, first + second - 2 * first * second])
+        return np.stack([1 - middle - bad, middle, bad], axis=1)
+
+    def parts(self, commits: Sequence[Commit]) -> Floats:
+        """Part of each class under which the commit is at the bad level: (commits, J)."""
+        result = np.zeros((len(commits), len(self.weight)))
         for i, commit in enumerate(commits):
             sees = self.candidates.sees(commit)
-            parts[i, :-1] = np.bincount(self.labels, self.mass * sees, len(self.weight)) / self.class_mass
-        return parts
+            result[i] = np.bincount(self.labels, self.mass * sees, len(self.weight)) / self.class_mass
+        return result
+
+    def bad(self, commits: Sequence[Commit]) -> Floats:
+        """Probability that each commit is not at the good level."""
+        return 1 - self.sides(self.parts(commits))[:, 0] @ self.rows()
 
 
 def prior_mass(
@@ -112,37 +145,86 @@ def infer(
     *,
     effect: float | None = None,
     history: Sequence[Session] = (),
+    tables: Tables | None = None,
 ) -> Posterior:
     """Weigh all hypotheses; with nothing observed the prior."""
     keys = tuple(dict.fromkeys(o.commit for o in observed))
     labels, states = classes(candidates, mass, keys)
     class_mass = np.bincount(labels, mass, len(states))
     safe_mass = np.where(class_mass > 0, class_mass, 1.0)
+    no_pairs = np.zeros((0, 2), dtype=np.int64), np.zeros(0)
     if not observed:
         total = mass.sum() + P_NONE
-        return Posterior(candidates, labels, mass, safe_mass, class_mass / total, P_NONE / total, keys, states, None)
+        return Posterior(
+            candidates, labels, mass, safe_mass, class_mass / total, P_NONE / total, keys, states, None, *no_pairs
+        )
     column = np.array([keys.index(o.commit) for o in observed])
     x = np.vstack([states[:, column], np.zeros((1, len(observed)))]).astype(np.float64)
-    belief = _believe([o.session for o in observed], x, _scale(candidates, observed, effect), history, effect)
+    sessions = [o.session for o in observed]
+    belief: Belief
+    if _binary(sessions, history, effect):
+        belief = Counted(sessions, x)
+    else:
+        scale = _scale(candidates, observed, effect)
+        belief = Measured(sessions, x, scale, history, tables or Tables(), claimed=bool(effect))
     with np.errstate(divide="ignore"):
         log_weight = np.log(np.append(class_mass, P_NONE)) + belief.log_evidence
-    weight = np.exp(log_weight - logsumexp(log_weight))
-    return Posterior(candidates, labels, mass, safe_mass, weight[:-1], float(weight[-1]), keys, states, belief)
+    in_class = class_mass.astype(np.float64)
+    pairs, log_pairs = _pairs(belief, states[:, column], log_weight[:-1], in_class)
+    weight = np.exp(log_weight - (whole := np.logaddexp(logsumexp(log_weight), logsumexp(log_pairs))))
+    pair_weight = np.exp(log_pairs - whole)
+    kept = np.argsort(-pair_weight, kind="stable")[:KEPT_PAIRS]
+    if len(kept) and pair_weight.sum() > 0.01:
+        belief.keep_two(kept)
+        pairs, pair_weight = pairs[kept], pair_weight[kept] * (pair_weight.sum() / pair_weight[kept].sum())
+    else:
+        pairs, pair_weight = no_pairs
+        if len(kept):
+            belief.keep_two(kept[:0])
+        weight = weight / weight.sum()
+    return Posterior(
+        candidates,
+        labels,
+        mass,
+        safe_mass,
+        weight[:-1],
+        float(weight[-1]),
+        keys,
+        states,
+        belief,
+        pairs,
+        pair_weight,
+    )
 
 
-def _believe(
-    sessions: Sequence[Session], x: Floats, scale: Scale, history: Sequence[Session], effect: float | None
-) -> Belief:
+def _pairs(belief: Belief, x: Bools, log_weight: Floats, class_mass: Floats) -> tuple[Ints, Floats]:
+    """Pairs of classes of which one lies before the other, (P, 2), and their log weights."""
+    some = np.sort(np.argsort(-log_weight, kind="stable")[:MOST_CLASSES])
+    some = some[class_mass[some] > 0]
+    first, second = (some[i] for i in np.triu_indices(len(some), 1))
+    contains = (x[first] & ~x[second]).any(axis=1), (x[second] & ~x[first]).any(axis=1)
+    nested = contains[0] ^ contains[1]
+    pairs = np.stack([first, second], axis=1)[nested]
+    if not len(pairs):
+        return pairs, np.zeros(0) - np.inf
+    one = x[pairs[:, 0]] ^ x[pairs[:, 1]]
+    both = x[pairs[:, 0]] & x[pairs[:, 1]]
+    log_evidence = belief.two(one, both)
+    if log_evidence is None:
+        return pairs[:0], np.zeros(0) - np.inf
+    prior = np.log(2 * class_mass[pairs].prod(axis=1) * P_TWO)
+    return pairs, prior + log_evidence
+
+
+def _binary(sessions: Sequence[Session], history: Sequence[Session], effect: float | None) -> bool:
     values = {v for s in (*sessions, *history) for v in s.values}
-    if values <= {0.0, 1.0} and (effect is None or abs(effect) <= 1):
-        return Counted(sessions, x)
-    return Measured(sessions, x, scale, history, claimed=effect is not None)
+    return values <= {0.0, 1.0} and (effect is None or abs(effect) <= 1)
 
 
 def _scale(candidates: Candidates, observed: Sequence[Observed], effect: float | None) -> Scale:
     """The claim, or what both ends show, or the range of what was seen so far."""
     values = np.array([v for o in observed for v in o.session.values])
-    shift = float(np.median(values))
+    shift = observed[0].session.values[0]
     if effect:
         return Scale(shift, effect)
     ends = []

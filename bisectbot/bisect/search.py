@@ -9,12 +9,18 @@ from typing import Final
 import numpy as np
 
 from bisectbot.bisect import verdict as verdicts
+from bisectbot.bisect.belief import Tables
 from bisectbot.bisect.graph import Candidates, CommitGraph, members
 from bisectbot.bisect.planner import Planner, Situation
 from bisectbot.bisect.posterior import Observed, Posterior, infer, prior_mass
 from bisectbot.bisect.terms import Commit, Costs, Estimate, Evidence, Experiment, Session, State, Verdict
 from bisectbot.errors import UserError
 
+END_RUNS: Final = 1
+DOUBT: Final = 0.2
+"""While it is likelier than this that nothing changed, only the ends are measured."""
+OVERHEAD: Final = 1.5
+"""What unknown levels and noise cost over the bound that knows them."""
 FEW_RUNS: Final = (1, 2, 3)
 MANY_RUNS: Final = (1, 2, 4, 8, 16)
 """How often one boot is run: more of a boot hardly helps where boots differ; pass/fail runs do not."""
@@ -61,6 +67,8 @@ class Search:
         self._alike: list[tuple[Commit, Commit]] = []
         self._same: dict[Commit, Commit] = {}
         self._known: Posterior | None = None
+        self._said: Verdict | None = None
+        self._tables = Tables()
 
     # -- what happened -----------------------------------------------------------------------------------
 
@@ -87,7 +95,7 @@ class Search:
             old = self._observed[place].session
             merged = Session(host, label, old.values + numbers, old.at if old.at is not None else at)
             self._observed[place] = Observed(commit, merged)
-        self._known = None
+        self._known = self._said = None
 
     def skip(self, commit: Commit, reason: str, host: str | None = None) -> None:
         """The commit cannot be built, booted or merged; with a host given, only there."""
@@ -98,7 +106,7 @@ class Search:
             if len({h for c, h in self._skipped_there if c == commit}) < self._hosts:
                 return
         self._skipped[commit] = reason
-        self._known = None
+        self._known = self._said = None
 
     def identical(self, commit: Commit, other: Commit) -> None:
         """Both build to the same image: they are in the same state and share all runs."""
@@ -110,7 +118,7 @@ class Search:
         for i, o in enumerate(self._observed):
             if o.commit == commit:
                 self._observed[i] = Observed(target, o.session)
-        self._known = None
+        self._known = self._said = None
 
     # -- what to do next ---------------------------------------------------------------------------------
 
@@ -127,8 +135,10 @@ class Search:
         forced = self._forced(pending)
         if forced is not None:
             return forced[:idle]
+        reference = self._reference(pending)
         planner = self._planner(booted or {}, built or (), pending)
-        return planner.choose(idle, pending, sorted(booted or {}))
+        others = planner.choose(idle - len(reference), [*pending, *reference], sorted(booted or {}))
+        return [*reference, *others]
 
     def prebuild(self, n: int, built: Collection[Commit] = (), pending: Sequence[Experiment] = ()) -> list[Commit]:
         """What idle builders should build ahead: commits likely to be wanted next."""
@@ -140,23 +150,56 @@ class Search:
 
     def _forced(self, pending: Sequence[Experiment]) -> list[Experiment] | None:
         """Ends first, and confirmation last; None in between."""
-        runs = 1 if self._history else 2
+        runs = END_RUNS
         out = [self._same.get(e.commit, e.commit) for e in pending]
         ends: list[Commit] = [self._candidates.good[0], self._candidates.bad]
         missing = [e for e in ends if not self._boots(e) and e not in self._skipped]
         if missing:
             return [Experiment(e, runs, fresh_boot=True) for e in missing if e not in out]
         posterior = self._posterior()
-        wanted: Sequence[Commit] | None = None
-        if verdicts.none_probability(posterior, self._effect) >= self._confidence:
-            wanted = verdicts.end_boots_missing(self._candidates, self._seen(), self._skipped)
-        else:
-            finding = verdicts.find(posterior, self._seen(), self._skipped)
-            if finding.probability >= self._confidence:
-                wanted = finding.missing
-        if not wanted:
-            return None
-        return [Experiment(c, 1, fresh_boot=True) for c in wanted if self._same.get(c, c) not in out]
+        none = verdicts.none_probability(posterior, self._effect)
+        finding = verdicts.find(posterior, self._observed, self._skipped)
+        if none >= self._confidence:
+            wanted = verdicts.end_boots_missing(self._candidates, self._observed, self._skipped)
+            return [Experiment(c, 1, fresh_boot=True) for c in wanted if c not in out]
+        if finding.probability >= self._confidence and finding.missing:
+            return [Experiment(c, 1, fresh_boot=True) for c in finding.missing if c not in out]
+        return None
+
+    def _reference(self, pending: Sequence[Experiment]) -> list[Experiment]:
+        """The end to measure next: while it is doubtful that anything changed, or a level is too thin.
+
+        A level known from r runs blurs every comparison with it like a run of 1 + 1/r times the variance;
+        r = √(runs to come / 3) balances that against the cost of the r.
+        """
+        posterior = self._posterior()
+        none = verdicts.none_probability(posterior, self._effect)
+        out = {self._same.get(e.commit, e.commit) for e in pending}
+        ends = [c for c in (self._candidates.good[0], self._candidates.bad) if c not in self._skipped]
+        bad = posterior.bad(posterior.keys)
+        runs = np.array([self._runs(key) for key in posterior.keys], dtype=np.float64)
+        known = {self._candidates.good[0]: float(runs @ (1 - bad)), self._candidates.bad: float(runs @ bad)}
+        doubtful = none > DOUBT
+        if doubtful:
+            known = {c: float(self._runs(c)) for c in ends}
+        thin = min((c for c in ends), key=lambda c: known[c], default=None)
+        if thin is None or thin in out:
+            return []
+        wanted = math.sqrt(self._runs_to_come(posterior) / 3)
+        if not doubtful and known[thin] >= 0.7 * wanted:
+            return []
+        few = 2 if doubtful else min(max(round(wanted - known[thin]), 1), FEW_RUNS[-1])
+        return [Experiment(thin, few, fresh_boot=True)]
+
+    def _runs_to_come(self, posterior: Posterior) -> float:
+        """By information theory: bits still missing over bits of one run, then the last doubts."""
+        if posterior.belief is None:
+            return 0.0
+        clarity = max(posterior.belief.clarity(), 0.05)
+        probability = posterior.of_commits()
+        entropy = float(-(probability * np.log2(np.maximum(probability, 1e-300))).sum())
+        capacity = -math.expm1(-0.175 * clarity**2)  # within 4 % of C(d) of Gaussian noise
+        return entropy / capacity + math.log(self._confidence / (1 - self._confidence)) / (clarity**2 / 2)
 
     def _planner(
         self, booted: Mapping[str, Commit], built: Collection[Commit], pending: Sequence[Experiment]
@@ -192,15 +235,17 @@ class Search:
 
     def verdict(self) -> Verdict:
         """The answer so far; the search goes on while its state is `running`."""
-        return verdicts.decide(
-            self._posterior(),
-            self._seen(),
-            frozenset(self._skipped),
-            confidence=self._confidence,
-            effect=self._effect,
-            spent=self.spent_s(),
-            budget=self._budget_s,
-        )
+        if self._said is None:
+            self._said = verdicts.decide(
+                self._posterior(),
+                self._observed,
+                frozenset(self._skipped),
+                confidence=self._confidence,
+                effect=self._effect,
+                spent=self.spent_s(),
+                budget=self._budget_s,
+            )
+        return self._said
 
     def spent_s(self) -> float:
         """Host seconds so far, by the cost model."""
@@ -212,30 +257,29 @@ class Search:
         """What is still to come, judged by how much the next kernels can tell."""
         if self.verdict().state is not State.RUNNING:
             return Estimate(0, 0, 0.0, 0.0)
-        probability = self._posterior().of_commits()
-        entropy = float(-(probability * np.log2(np.maximum(probability, 1e-300))).sum())
-        kernels = math.ceil(entropy) + 2
-        each = self._costs.boot_s + 1.5 * self._costs.run_s
-        host_s = kernels * each
-        builds = math.ceil(entropy)
-        wall_s = max(host_s / self._hosts, builds / max(self._hosts, 1) * (self._costs.build_s + each))
-        return Estimate(math.ceil(1.5 * kernels), builds, host_s, wall_s)
+        posterior = self._posterior()
+        probability = posterior.of_commits()
+        bits = float(-(probability * np.log2(np.maximum(probability, 1e-300))).sum())
+        kernels = math.ceil(bits) + 2
+        runs = max(math.ceil(OVERHEAD * self._runs_to_come(posterior)), kernels)
+        host_s = OVERHEAD * kernels * self._costs.boot_s + runs * self._costs.run_s
+        rounds = bits / math.log2(self._hosts + 1) + 1
+        wall_s = max(host_s / self._hosts, rounds * (self._costs.build_s + self._costs.boot_s + self._costs.run_s))
+        return Estimate(runs, math.ceil(OVERHEAD * bits), host_s, wall_s)
 
     def _posterior(self) -> Posterior:
         if self._known is None:
             mass = prior_mass(self._candidates, self._prior, self._alike)
-            self._known = infer(self._candidates, mass, self._observed, effect=self._effect, history=self._history)
+            self._known = infer(
+                self._candidates, mass, self._observed, effect=self._effect, history=self._history, tables=self._tables
+            )
         return self._known
 
     def _counts(self) -> bool:
         return bool(self._observed) and all(v in (0.0, 1.0) for o in self._observed for v in o.session.values)
 
-    def _seen(self) -> list[Observed]:
-        """What was observed, under each name that an image goes by."""
-        names: dict[Commit, list[Commit]] = {}
-        for name, target in self._same.items():
-            names.setdefault(target, []).append(name)
-        return [Observed(c, o.session) for o in self._observed for c in (o.commit, *names.get(o.commit, ()))]
+    def _runs(self, commit: Commit) -> int:
+        return sum(len(o.session.values) for o in self._observed if o.commit == commit)
 
     def _boots(self, commit: Commit) -> int:
         return sum(o.commit == self._same.get(commit, commit) for o in self._observed)

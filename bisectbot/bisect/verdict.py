@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from bisectbot.bisect.graph import Candidates
 from bisectbot.bisect.posterior import Observed, Posterior
@@ -16,8 +15,6 @@ from bisectbot.bisect.terms import Commit, Evidence, Side, State, Verdict
 
 Ints = NDArray[np.int64]
 
-NEGLIGIBLE: Final = 0.35
-"""A step below this part of the claim is no reproduction of it."""
 RANKED: Final = 20
 END_BOOTS: Final = 2
 
@@ -39,14 +36,12 @@ def none_probability(posterior: Posterior, effect: float | None) -> float:
     rows = posterior.rows()
     if posterior.belief is None or not effect:
         return posterior.none
-    mean, deviation = posterior.belief.step()
-    small = ndtr((NEGLIGIBLE * abs(effect) - np.sign(effect) * mean) / np.maximum(deviation, 1e-12 * abs(effect)))
-    return float(posterior.none + (rows[:-1] * small[:-1]).sum())
+    return float(posterior.none + rows[: len(posterior.weight)] @ posterior.belief.small()[: len(posterior.weight)])
 
 
 def find(posterior: Posterior, observed: Sequence[Observed], skipped: Collection[Commit]) -> Finding:
     """The likeliest group and the confirmation it lacks."""
-    probability = posterior.of_commits()
+    probability = posterior.involved()
     best = int(probability.argmax())
     group = inseparable(posterior.candidates, best, posterior.mass, skipped)
     checks = _around(posterior, group)
@@ -78,7 +73,7 @@ def _around(posterior: Posterior, group: Ints) -> list[Commit]:
     if len(group) == 1:
         h = int(group[0])
         return [*candidates.before(h), candidates.key(h)]
-    seen = posterior.seen(posterior.keys)[:, :-1] @ posterior.weight
+    seen = posterior.bad(posterior.keys)
     label = posterior.labels[group[0]]
     bad = [i for i in range(len(posterior.keys)) if posterior.states[label, i]]
     good = [i for i in range(len(posterior.keys)) if not posterior.states[label, i]]
@@ -109,7 +104,7 @@ def evidence(posterior: Posterior, observed: Sequence[Observed], confidence: flo
     """Per tested commit, in order of first test."""
     if not posterior.keys:
         return []
-    bad = posterior.seen(posterior.keys) @ posterior.rows()
+    bad = posterior.bad(posterior.keys)
     result = []
     for commit, p in zip(posterior.keys, bad, strict=True):
         boots = [o.session.values for o in observed if o.commit == commit]
