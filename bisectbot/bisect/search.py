@@ -115,6 +115,7 @@ class Search:
         self._alike.append((commit, other))
         target = self._same.get(other, other)
         self._same[commit] = target
+        self._same.update({name: target for name, old in self._same.items() if old == commit})
         for i, o in enumerate(self._observed):
             if o.commit == commit:
                 self._observed[i] = Observed(target, o.session)
@@ -158,12 +159,12 @@ class Search:
             return [Experiment(e, runs, fresh_boot=True) for e in missing if e not in out]
         posterior = self._posterior()
         none = verdicts.none_probability(posterior, self._effect)
-        finding = verdicts.find(posterior, self._observed, self._skipped)
+        finding = verdicts.find(posterior, self._seen(), self._skipped)
         if none >= self._confidence:
-            wanted = verdicts.end_boots_missing(self._candidates, self._observed, self._skipped)
-            return [Experiment(c, 1, fresh_boot=True) for c in wanted if c not in out]
+            wanted = verdicts.end_boots_missing(self._candidates, self._seen(), self._skipped)
+            return [Experiment(c, 1, fresh_boot=True) for c in wanted if self._same.get(c, c) not in out]
         if finding.probability >= self._confidence and finding.missing:
-            return [Experiment(c, 1, fresh_boot=True) for c in finding.missing if c not in out]
+            return [Experiment(c, 1, fresh_boot=True) for c in finding.missing if self._same.get(c, c) not in out]
         return None
 
     def _reference(self, pending: Sequence[Experiment]) -> list[Experiment]:
@@ -238,7 +239,7 @@ class Search:
         if self._said is None:
             self._said = verdicts.decide(
                 self._posterior(),
-                self._observed,
+                self._seen(),
                 frozenset(self._skipped),
                 confidence=self._confidence,
                 effect=self._effect,
@@ -277,6 +278,13 @@ class Search:
 
     def _counts(self) -> bool:
         return bool(self._observed) and all(v in (0.0, 1.0) for o in self._observed for v in o.session.values)
+
+    def _seen(self) -> list[Observed]:
+        """What was observed, under each name that an image goes by."""
+        names: dict[Commit, list[Commit]] = {}
+        for name, target in self._same.items():
+            names.setdefault(target, []).append(name)
+        return [Observed(c, o.session) for o in self._observed for c in (o.commit, *names.get(o.commit, ()))]
 
     def _runs(self, commit: Commit) -> int:
         return sum(len(o.session.values) for o in self._observed if o.commit == commit)
