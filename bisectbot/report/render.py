@@ -69,7 +69,8 @@ def tables_text(report: Report) -> str:
 
 def _tables(report: Report, room: int) -> list[str]:
     """Lay out all tables in ``room`` bytes: each gets an equal share, what one leaves over goes to the others."""
-    laid_out = [_introduced(index, table) for index, table in enumerate(report.tables)]
+    shown = [table for table in report.tables if table.fails or table.rows or table.edits]
+    laid_out = [_introduced(index, table) for index, table in enumerate(shown)]
     shares = _shares([_size(lines) for lines in laid_out], room)
     return [line for lines, share in zip(laid_out, shares, strict=True) for line in _cut(lines, share, report.archive)]
 

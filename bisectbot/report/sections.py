@@ -105,12 +105,11 @@ def job(finding: Finding) -> list[str]:
         ("config", finding.config),
         ("compiler", finding.compiler),
     ]
+    parameters = [f"\t{key}: {value}" for key, value in finding.parameters]
     return [
         *(f"{key}: {value}" for key, value in facts if value),
         *(line for text in machine for line in _wrapped(text, hang=8)),
-        "parameters:",
-        "",
-        *(f"\t{key}: {value}" for key, value in finding.parameters),
+        *(["parameters:", "", *parameters] if parameters else []),
         "",
         "",
     ]

@@ -41,15 +41,18 @@ def compare(
     exact: bool = False,
     order: Order = Order.TESTS,
     texts: Mapping[str, str] | None = None,
+    always: Iterable[str] = (),
 ) -> Table:
     """Compare every column of a set with its first: the table of all stats that changed in any of them.
 
-    ``texts`` says what the list above the table shows for a column, in place of its key.
+    ``texts`` says what the list above the table shows for a column, in place of its key. ``always`` names stats that
+    are shown if the base has them, however few their runs: those that somebody proved to have changed.
     """
     shown = texts or {}
     columns = [_Column(matrix, exact) for matrix in matrices.matrices.values()]
     host = matrices.axes.get("tbox_group", "")
     changed = list(dict.fromkeys(name for other in columns[1:] for name in _changed(columns[0], other, host)))
+    changed += [name for name in always if columns[0].has(name) and name not in changed]
     groups = Counter(map(stat_names.program, changed))
 
     def key(row: Row | FailRow) -> tuple[int, str, list[float], str]:

@@ -101,7 +101,7 @@ def describe(context: Context, session: Session, row: Bisection, blamed: Blamed,
     archive = config.mail.archive_url.rstrip("/")
     commit, parent = _commit(blamed.commit), _commit(blamed.parent)
     matrices = _matrices(context, session, blamed, job, (before, after))
-    table = compare(matrices, texts={each.id: each.named for each in (parent, commit)})
+    table = compare(matrices, texts={each.id: each.named for each in (parent, commit)}, always=(finding.stat,))
     return Report(
         commit=commit,
         finding=finding,

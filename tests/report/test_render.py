@@ -119,6 +119,14 @@ def test_honest_when_there_was_nothing_to_compare():
     assert "No mechanism was looked for: neither side left anything to compare.\n" in body
 
 
+def test_what_there_is_nothing_of_is_left_out():
+    bare = replace(samples.finding(), parameters=(), machine=None)
+    body = render_mail(replace(samples.report(), finding=bare, tables=(replace(samples.table(0), fails=()),))).body
+    assert "parameters:" not in body
+    assert "%stddev" not in body
+    assert "5f0c1e27a9b34d66" not in body
+
+
 def test_improvements_ask_for_no_tags():
     body = render_mail(replace(samples.report(), finding=samples.finding(3.2, Direction.IMPROVEMENT))).body
     assert "Reported-by" not in body

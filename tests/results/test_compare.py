@@ -281,6 +281,13 @@ commit:_
     assert layout(compare(MatrixSet.from_json(data))) == expected.replace("_\n", " \n").replace("_ \n", "  \n")
 
 
+def test_a_stat_that_is_shown_however_few_its_runs():
+    assert names(
+        {"bench.score": [10], "bench.other": [1]}, {"bench.score": [9]}, always=("bench.score", "no.such")
+    ) == ["bench.score"]
+    assert names({"bench.score": [10] * 3}, {"bench.score": [9] * 3}, always=("bench.score",)) == ["bench.score"]
+
+
 def test_no_runs_at_all():
     nothing = MatrixSet({"b": RunMatrix(0, {}), "a": RunMatrix(0, {})})
     assert layout(compare(nothing, exact=True)) == ""
