@@ -75,19 +75,20 @@ def _report(mail: MailFile) -> Report | None:
     lines = wrapped_rows_joined(unquoted(mail.text, _MARKS).split("\n"))
     found = find_tables(lines)
     tables = tuple(each.table for each in found)
+    headed = [table for table in tables if table.columns[0].label]
     outside = _outside(lines, [(each.start, each.end) for each in found])
-    commit = _commit(outside, mail.subject, tables)
-    finding = _finding(outside, mail.subject, tables)
+    commit = _commit(outside, mail.subject, headed)
+    finding = _finding(outside, mail.subject, headed or tables)
     if commit is None or not finding.stat:
         return None
     return Report(
         commit,
         finding,
-        _parent(tables),
+        _parent(headed),
         _tree(outside, mail.subject),
         _first(_SUBJECT_AREA, mail.subject),
         still=tuple(Still(*(group or "" for group in match.groups())) for match in _STILL.finditer(outside)),
-        also=tuple(_also(outside, tables)),
+        also=tuple(_also(outside, headed)),
         explanation=_explanation(outside),
         notes=tuple(_notes(outside)),
         tables=tables,

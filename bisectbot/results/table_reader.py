@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bisectbot.results import table as layout
@@ -45,13 +45,45 @@ def read_tables(text: str) -> list[Table]:
 
 
 def find_tables(lines: Sequence[str]) -> list[Found]:
-    """Find every comparison table in these lines, top to bottom."""
-    found: list[Found] = []
+    """Find every comparison table in these lines, top to bottom.
+
+    Rows that somebody pasted without their head are a table too, one whose columns have no labels.
+    """
+    headed: list[Found] = []
     for index, line in enumerate(lines):
-        above = found[-1].end if found else 0
+        above = headed[-1].end if headed else 0
         if index > above and _DASHES.fullmatch(line) and lines[index - 1].strip():
-            found.append(_read(lines, index, above))
-    return found
+            headed.append(_read(lines, index, above))
+    inside = {index for found in headed for index in range(found.start, found.end)}
+    return sorted([*headed, *_headless(lines, inside)], key=lambda found: found.start)
+
+
+def _headless(lines: Sequence[str], inside: set[int]) -> Iterator[Found]:
+    """Find runs of lines, outside of other tables, that are laid out as rows to the byte."""
+    exact = ((index, _exact_row(line)) for index, line in enumerate(lines) if index not in inside and line)
+    rows = [(index, row) for index, row in exact if row]
+    start = 0
+    for end in range(1, len(rows) + 1):
+        if end < len(rows) and rows[end][0] == rows[end - 1][0] + 1 and _width(rows[end]) == _width(rows[start]):
+            continue
+        first, last = rows[start][0], rows[end - 1][0]
+        columns = (Column(""),) * _width(rows[start])
+        table = Table(columns, rows=tuple(row for _, row in rows[start:end]))
+        edits = _edits(layout.lines(table), lines[first : last + 1])
+        yield Found(first, last + 1, replace(table, edits=edits))
+        start = end
+
+
+def _width(numbered: tuple[int, Row]) -> int:
+    return len(numbered[1].cells)
+
+
+def _exact_row(line: str) -> Row | None:
+    """Read a row of two or more columns that prints back as it is."""
+    match = _LOOSE.fullmatch(line)
+    columns = 1 + len(_LOOSE_CELL.findall(match[3])) if match else 0
+    row = read_row(line, columns) if columns > 1 else None
+    return row if row and layout.row_text(row) == line else None
 
 
 def _read(lines: Sequence[str], dashes: int, above: int) -> Found:
