@@ -92,6 +92,10 @@ class Tree:
                 child.process, child.restart_at = None, now + wait
                 log.warning("process ended; restarting", name=child.name, status=status, wait=wait, log=str(child.log))
 
+    def pids(self) -> dict[str, int]:
+        """The living processes by name: ``scheduler``, ``web``, ``broker``, ``worker-HOST``."""
+        return {child.name: child.process.pid for child in self._children if child.process is not None}
+
     def stop(self) -> None:
         """Let ``watch`` return."""
         self._stop.set()

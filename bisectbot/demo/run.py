@@ -51,7 +51,7 @@ class Sink:
 
     def __init__(self) -> None:
         self.mails: list[bytes] = []
-        self._controller = Controller(self, hostname="127.0.0.1", port=_free_port())
+        self._controller = Controller(self, hostname="127.0.0.1", port=free_port())
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802, ARG002
         """Take a mail (aiosmtpd calls this)."""
@@ -146,7 +146,7 @@ def _tell_noise(display: Display, made: Made, noise: Noise) -> None:
 
 def write_config(folder: Path, upstream: Path, lookups: int, smtp_port: int, cpus: list[int]) -> Path:
     """The demo's configuration: an ordinary one."""
-    port = _free_port()
+    port = free_port()
     config = {
         "name": "bisectbot-demo",
         "state": "state",
@@ -290,7 +290,8 @@ def _conclude(display: Display, config: Config, made: Made, ending: Ending, sink
         sys.stdout.flush()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A TCP port on loopback that nobody listens on now."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])

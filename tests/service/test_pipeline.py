@@ -21,7 +21,7 @@ def push_line(lab: Lab, shas: list[str], every: int = 1) -> None:
 
 
 def test_a_slow_commit_is_named_and_its_author_told(lab: Lab) -> None:
-    shas = lab.upstream.line([100.0] * 22 + [92.0] * 17)
+    shas = lab.upstream.line([100.0] * 24 + [90.0] * 18)
     push_line(lab, shas, every=3)
     with lab.context.database.read() as session:
         bisection = session.execute(select(Bisection)).scalar_one()
@@ -30,21 +30,21 @@ def test_a_slow_commit_is_named_and_its_author_told(lab: Lab) -> None:
         assert session.execute(select(Step.state)).scalars().all() == [StepState.CLOSED]
     seen = status.bisection_status(lab.context, f"B{bisection.id}")
     assert seen.line.verdict == "culprit"
-    assert seen.line.culprit == shas[22]
-    assert stored.sha == shas[22]
+    assert seen.line.culprit == shas[24]
+    assert stored.sha == shas[24]
     message = email.message_from_bytes(mail.raw, policy=email.policy.default)
     assert message["To"] == "Ada Byron <ada@example.org>"
     assert message["Message-ID"] == stored.message_id == mail.message_id
-    assert f"{shas[22][:10]}:  {KPI}" in stored.subject
+    assert f"{shas[24][:10]}:  {KPI}" in stored.subject
     assert "regression" in stored.subject
     text = message.get_content()
-    assert shas[22] in text
-    assert f'{shas[21][:10]} ("change 21")' in text
+    assert shas[24] in text
+    assert f'{shas[23][:10]} ("change 23")' in text
     assert replay(lab.context, f"B{bisection.id}").agrees
 
 
 def test_the_same_change_is_reported_once_however_often_it_is_found(lab: Lab) -> None:
-    shas = lab.upstream.line([100.0] * 8 + [90.0] * 5)
+    shas = lab.upstream.line([100.0] * 9 + [90.0] * 6)
     push_line(lab, shas)
     for _ in range(3):
         lab.tick()
@@ -61,7 +61,7 @@ def test_noise_alone_costs_no_bisection(lab: Lab) -> None:
 
 
 def test_a_culprit_that_is_the_only_candidate_is_confirmed(lab: Lab) -> None:
-    shas = lab.upstream.line([100.0] * 9 + [94.0] * 4)
+    shas = lab.upstream.line([100.0] * 9 + [90.0] * 6)
     push_line(lab, shas)
     with lab.context.database.read() as session:
         assert session.execute(select(Report.sha)).scalar_one() == shas[9]
@@ -69,7 +69,7 @@ def test_a_culprit_that_is_the_only_candidate_is_confirmed(lab: Lab) -> None:
 
 def test_a_block_that_does_not_build_is_skipped_and_blamed_with_its_successor(lab: Lab) -> None:
     levels: list[float | None] = [100.0] * 10
-    shas = lab.upstream.line([*levels, None, None, None, 90.0, 90.0, 90.0, 90.0])
+    shas = lab.upstream.line([*levels, None, None, None, *[90.0] * 7])
     for sha in [*shas[:10], *shas[14:]]:
         lab.upstream.push(sha)
         lab.work()
