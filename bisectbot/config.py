@@ -8,74 +8,34 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-import re
 import tempfile
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import Field, PrivateAttr
 
+from bisectbot.errors import UserError
 from bisectbot.jobs.assignment import BuildRecipe, Job
 from bisectbot.jobs.kpi import Better, Kpi
-from bisectbot.yamlfile import ConfigError, Document, Problem, read, validate
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-def seconds(value: object) -> float:
-    """``10m`` → 600.0; raises ValueError with what was expected."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf"):
-        return float(value)
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", str(value).strip())
-    if not match:
-        raise ValueError(f"expected a duration such as 90s, 10m, 2h or 1d, found {value!r}")
-    return float(match[1]) * _UNITS[match[2] or "s"]
-
-
-def _ref_name(value: str) -> str:
-    if value.startswith("-") or re.search(r"[\s~^:?*\[\\]|\.\.|@\{|//|\.lock$|/$|^/|^$", value):
-        raise ValueError(f"{value!r} is no name of a branch")
-    return value
-
-
-def _word(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+%=-]*", value):
-        raise ValueError(f"{value!r}: a name is letters, digits and ._+%=- and starts with a letter or digit")
-    return value
-
-
-def _url(value: str) -> str:
-    if value.startswith("-") or "::" in value:
-        raise ValueError(f"{value!r} is no address that git may fetch from")
-    return value
-
-
-def _relative(value: Any, info: ValidationInfo) -> Any:
-    folder = (info.context or {}).get("folder")
-    return folder / value if folder and isinstance(value, str) else value
-
-
-def _secret(value: Any, info: ValidationInfo) -> Any:
-    """A file with a secret: within a systemd unit, the credential of that name if the unit was given one."""
-    path = _relative(value, info)
-    folder = os.environ.get("CREDENTIALS_DIRECTORY")
-    given = Path(folder) / Path(path).name if folder and isinstance(path, str | Path) else None
-    return given if given and given.is_file() else path
-
-
-Seconds = Annotated[float, BeforeValidator(seconds)]
-RefName = Annotated[str, AfterValidator(_ref_name)]
-Name = Annotated[str, AfterValidator(_word)]
-RelativePath = Annotated[Path, BeforeValidator(_relative)]
-SecretPath = Annotated[Path, BeforeValidator(_secret)]
-
-
-class Section(BaseModel):
-    """A part of the configuration: unknown keys are refused, nothing changes after loading."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+from bisectbot.jobs.library import Library
+from bisectbot.jobs.selection import AxisError, select_units
+from bisectbot.yamlfile import (
+    ConfigError,
+    Document,
+    GitUrl,
+    Name,
+    Problem,
+    RefName,
+    RelativePath,
+    Seconds,
+    SecretPath,
+    Section,
+    read,
+    validate,
+    word,
+)
 
 
 class MailPolicy(StrEnum):
@@ -134,7 +94,7 @@ class Branch(Section):
 class Tree(Section):
     """A git repository that is watched."""
 
-    url: Annotated[str, AfterValidator(_url)]
+    url: GitUrl
     interval: Seconds = 300.0
     share: float = Field(1.0, gt=0, description="of the hosts' time, relative to the other trees")
     branches: dict[RefName, Branch] = Field(min_length=1)
@@ -147,7 +107,7 @@ class Build(Section):
     builder: str = "command"
     command: str = ""
     outputs: tuple[str, ...] = ()
-    environment: dict[str, str] = {}
+    environment: dict[str, str] = Field({})
     timeout: Seconds = 3600.0
 
     def recipe(self, name: str) -> BuildRecipe:
@@ -161,37 +121,84 @@ class KpiSpec(Section):
     least_effect: float | None = Field(None, gt=0, description="percent")
 
 
-class JobSpec(Section):
-    """A testcase with its axes: each list among ``parameters`` is expanded, the first varies slowest."""
+Values = str | int | float | list[str | int | float]
 
-    benchmark: str = "command"
+
+def _texts(value: Values) -> list[str]:
+    return [str(one) for one in (value if isinstance(value, list) else [value])]
+
+
+class JobSpec(Section):
+    """What is run on which host groups: an LKP job ``file``, or a ``command`` with its parameters.
+
+    Of a ``file``, ``select`` keeps the unit jobs with these axes, and ``parameters`` are stronger than what it says.
+    Without one, each list among ``parameters`` is expanded, the first varies slowest. ``benchmark`` names the adapter:
+    the file's testcase unless given, or ``command``.
+    """
+
+    file: RelativePath | None = None
+    select: dict[str, Values] = Field({})
+    benchmark: str = ""
     command: str = ""
-    parameters: dict[str, str | int | float | list[str | int | float]] = {}
+    parameters: dict[str, Values] = Field({})
     groups: tuple[Name, ...] = Field(min_length=1)
     kpis: dict[str, KpiSpec]
     runs: int = Field(3, ge=1, le=100, description="per head")
     timeout: Seconds = 600.0
     output_limit: int = Field(16 * 2**20, ge=1024)
 
-    def units(self, name: str, group: str) -> list[Job]:
-        """The jobs for one host group, one per combination of parameters."""
-        lists = [[(key, str(v)) for v in (value if isinstance(value, list) else [value])]
-                 for key, value in self.parameters.items()]  # fmt: skip
-        kpis = tuple(Kpi(k, spec.unit, spec.better, spec.least_effect) for k, spec in self.kpis.items())
+    def units(self, name: str, group: str, folder: Path) -> list[Job]:
+        """The jobs for one host group, one per combination of parameters.
+
+        ``folder`` holds the group's facts (in ``hosts/``). Raises AxisError or UserError, see `select_units`.
+        """
+        if self.file is not None:
+            return self._of_file(self.file, group, folder)
+        lists = [[(key, text) for text in _texts(value)] for key, value in self.parameters.items()]
         return [
-            Job(
-                name="-".join([name, *(value for _, value in sorted(chosen))]),
-                testcase=name,
-                benchmark=self.benchmark,
-                group=group,
-                kpis=kpis,
-                command=self.command,
-                parameters=chosen,
-                timeout_s=self.timeout,
-                output_limit=self.output_limit,
-            )
+            self._job("-".join([name, *(value for _, value in sorted(chosen))]), name, group, chosen)
             for chosen in itertools.product(*lists)
         ]
+
+    def _of_file(self, file: Path, group: str, folder: Path) -> list[Job]:
+        library = Library.around(file, folder, *job_folders())
+        overrides = [
+            f"{key}: [{', '.join(_texts(value))}]" if isinstance(value, list) else f"{key}: {value}"
+            for key, value in self.parameters.items()
+        ]
+        select = {axis: _texts(value) for axis, value in self.select.items()}
+        units = select_units(file, library, library.host(group), overrides=overrides, select=select)
+        return [
+            self._job(
+                unit.name.removesuffix(".yaml"),
+                unit.testcase,
+                group,
+                tuple(unit.parameters.items()),
+                tuple((key, str(value)) for key, value in unit.params.items()),
+            )
+            for unit in units
+        ]
+
+    def _job(
+        self,
+        name: str,
+        testcase: str,
+        group: str,
+        parameters: tuple[tuple[str, str], ...],
+        params: tuple[tuple[str, str], ...] = (),
+    ) -> Job:
+        return Job(
+            name=name,
+            testcase=testcase,
+            benchmark=self.benchmark or ("command" if self.file is None else testcase),
+            group=group,
+            kpis=tuple(Kpi(key, spec.unit, spec.better, spec.least_effect) for key, spec in self.kpis.items()),
+            command=self.command,
+            parameters=parameters,
+            params=params,
+            timeout_s=self.timeout,
+            output_limit=self.output_limit,
+        )
 
 
 class BisectionPolicy(Section):
@@ -217,7 +224,7 @@ class CostsSpec(Section):
 class WorkerSpec(Section):
     """Of a worker's own machine: where it keeps its mirror, spool and logs; the lock that measuring shares."""
 
-    state: RelativePath = Path("worker")
+    state: RelativePath = Path("/var/lib/bisectbot/worker")
     exclusive: str = Field("", description="name of a machine-wide lock that builds wait for")
 
 
@@ -259,7 +266,9 @@ class Config(Section):
     bisection: BisectionPolicy = BisectionPolicy()
     costs: CostsSpec = CostsSpec()
     worker: WorkerSpec = WorkerSpec()
-    hosts: dict[Name, Host] = {}
+    hosts: dict[Name, Host] = Field({})
+
+    _units: dict[str, tuple[Job, ...]] = PrivateAttr(default_factory=dict)
 
     @property
     def database_url(self) -> str:
@@ -283,10 +292,13 @@ class Config(Section):
         """Celery's address of the broker."""
         return f"redis+socket://{self.broker_socket}" if self.broker == "embedded" else self.broker
 
+    def units(self, name: str) -> tuple[Job, ...]:
+        """The unit jobs of ``jobs.NAME``, for every host group; job files as they were when the service started."""
+        return self._units[name]
+
     def jobs_of(self, branch: Branch) -> list[Job]:
         """The unit jobs of a branch, for every host group."""
-        named = [(name, self.jobs[name]) for name in branch.jobs]
-        return [job for name, spec in named for group in spec.groups for job in spec.units(name, group)]
+        return [job for name in branch.jobs for job in self.units(name)]
 
 
 def load(path: Path) -> Config:
@@ -298,11 +310,11 @@ def load(path: Path) -> Config:
     problems: list[Problem] = []
     hosts: dict[str, Host] = {}
     for file in sorted((path.parent / "hosts").glob("*.yaml")):
-        host_document = read(file)
-        if isinstance(host_document.data, dict) and "driver" not in host_document.data:
-            continue  # a host group's facts
         try:
-            hosts[_word(file.stem)] = validate(host_document, Host)
+            host_document = read(file)
+            if isinstance(host_document.data, dict) and "driver" not in host_document.data:
+                continue  # a host group's facts
+            hosts[word(file.stem)] = validate(host_document, Host)
         except ConfigError as error:
             problems += error.problems
         except ValueError as error:
@@ -311,11 +323,23 @@ def load(path: Path) -> Config:
         config = validate(document, Config)
     except ConfigError as error:
         raise ConfigError(error.problems + problems) from None
-    config = config.model_copy(update={"hosts": {**hosts, **config.hosts}})
-    problems += _Check(document, config).all()
     if problems:
         raise ConfigError(problems)
+    config = config.model_copy(update={"hosts": {**hosts, **config.hosts}})
+    check = _Check(document, config)
+    if wrong := check.all():
+        raise ConfigError(wrong)
+    config._units = check.units
     return config
+
+
+def job_folders() -> list[Path]:
+    """Where jobs' includes and programs are looked up last: an lkp-tests checkout (``$LKP_SRC``), if there is one, and
+    the example configuration (in the wheel, or in the clone)."""
+    package = Path(__file__).parent
+    example = package / "example_config"
+    lkp = os.environ.get("LKP_SRC")
+    return [*([Path(lkp)] if lkp else []), example if example.is_dir() else package.parent / "config"]
 
 
 class _Check:
@@ -325,6 +349,7 @@ class _Check:
         self.document = document
         self.config = config
         self.problems: list[Problem] = []
+        self.units: dict[str, tuple[Job, ...]] = {}
 
     def all(self) -> list[Problem]:
         for check in (self.trees, self.builds, self.jobs, self.hosts, self.files):
@@ -358,10 +383,29 @@ class _Check:
             if not job.kpis:
                 text = f"jobs.{name}.kpis is empty: nothing would be watched; name at least one KPI"
                 self.tell(("jobs", name, "kpis"), text)
-            if job.benchmark == "command" and not job.command:
-                self.tell(("jobs", name), f"jobs.{name}.command is missing; add it")
             for i, group in enumerate(job.groups):
                 self.named(("jobs", name, "groups", i), group, groups, "host group")
+            if job.select and job.file is None:
+                text = f"jobs.{name}.select is for a job file; add jobs.{name}.file, or use parameters"
+                self.tell(("jobs", name, "select"), text)
+            if job.file is not None and not job.file.is_file():
+                self.tell(("jobs", name, "file"), f"jobs.{name}.file: no such file: {job.file}")
+            else:
+                self.units[name] = tuple(self.expanded(name, job, groups))
+                if not job.command and any(unit.benchmark == "command" for unit in self.units[name]):
+                    self.tell(("jobs", name), f"jobs.{name}.command is missing; add it")
+
+    def expanded(self, name: str, job: JobSpec, groups: set[str]) -> list[Job]:
+        folder, units = Path(self.document.file).parent, []
+        for group in (group for group in job.groups if group in groups):
+            try:
+                units += job.units(name, group, folder)
+            except AxisError as error:
+                self.tell(("jobs", name, "select", error.axis), f"jobs.{name}.select.{error.axis}: {error}")
+                break
+            except UserError as error:
+                self.tell(("jobs", name, "file"), f"jobs.{name}.file on {group}: {error}")
+        return units
 
     def hosts(self) -> None:
         for name, host in self.config.hosts.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,13 +36,14 @@ def expand(
 
     Includes, programs and hosts are looked up around FILE, in $LKP_SRC, and in the configuration that comes along.
     """
+    from bisectbot.config import job_folders
     from bisectbot.jobs.document import read_lines
     from bisectbot.jobs.jobfile import read_job
     from bisectbot.jobs.library import Library
 
     path = Path("stdin") if file == "-" else Path(file)
     lines = read_lines(sys.stdin.buffer.read(), "stdin") if file == "-" else None
-    library = Library.around(path, *_roots())
+    library = Library.around(path, *job_folders())
     target = library.host(host) if host else None
     job = read_job(path, library, host=target, overrides=overrides, lines=lines, compatible=compatible)
     units = list(job.units())
@@ -53,14 +53,6 @@ def expand(
         click.echo(json.dumps([_facts(unit) for unit in units], indent=1, ensure_ascii=False))
     else:
         _print(units)
-
-
-def _roots() -> list[Path]:
-    """An lkp-tests checkout, if there is one, and the example configuration (in the wheel, or in the clone)."""
-    package = Path(__file__).parents[1]
-    example = package / "example_config"
-    lkp = os.environ.get("LKP_SRC")
-    return [*([Path(lkp)] if lkp else []), example if example.is_dir() else package.parent / "config"]
 
 
 def _facts(unit: UnitJob) -> dict[str, Any]:

@@ -14,7 +14,9 @@ class Job:
     """One testcase with every parameter fixed, for one host group.
 
     ``benchmark`` names the adapter (``command``, ``will-it-scale``); ``command`` is the program's shell line where
-    the adapter wants one. ``timeout_s`` bounds one run in farm seconds, ``output_limit`` what it may print, in bytes.
+    the adapter wants one. ``parameters`` are as reports show them (``nr_task`` 50%), ``params`` what they come to on
+    the group's hosts (64), where that is known. ``timeout_s`` bounds one run in farm seconds, ``output_limit`` what
+    it may print, in bytes.
     """
 
     name: str
@@ -26,6 +28,7 @@ class Job:
     parameters: tuple[tuple[str, str], ...] = ()
     timeout_s: float = 600.0
     output_limit: int = 16 * 2**20
+    params: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import structlog
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from bisectbot.config import Config
 from bisectbot.jobs import wire
 from bisectbot.jobs.assignment import BuildRecipe
 from bisectbot.service import catalog
@@ -67,20 +66,16 @@ def _plan_head(context: Context, session: Session, head: Head) -> bool:
     recipe = context.config.builds[branch.build].recipe(branch.build)
     purpose = Purpose.NEWEST if newest else Purpose.BACKFILL
     build = want_build(session, head.commit_id, recipe, purpose)
-    for job in context.config.jobs_of(branch):
-        row = catalog.job_row(session, job)
-        for kpi in row.kpis:
-            catalog.series_row(session, head.branch_id, kpi.id)
-        missing = runs_of(context.config, job.testcase) - _already(session, build, row)
-        want_runs(session, build, row, max(0, missing), Why(purpose, branch_id=head.branch_id))
+    for name in branch.jobs:
+        for job in context.config.units(name):
+            row = catalog.job_row(session, job)
+            for kpi in row.kpis:
+                catalog.series_row(session, head.branch_id, kpi.id)
+            missing = context.config.jobs[name].runs - _already(session, build, row)
+            want_runs(session, build, row, max(0, missing), Why(purpose, branch_id=head.branch_id))
     head.state = HeadState.PLANNED
     log.info("head planned", tree=tree.name, branch=head.branch.name, head=head.number, commit=head.commit.sha[:12])
     return True
-
-
-def runs_of(config: Config, testcase: str) -> int:
-    """How many runs a head gets of a job."""
-    return config.jobs[testcase].runs
 
 
 def _newest(session: Session, head: Head) -> bool:

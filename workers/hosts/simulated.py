@@ -18,11 +18,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from bisectbot import config
-from bisectbot.config import Seconds, Section
 from bisectbot.errors import InfraError, Untestable, UserError
 from bisectbot.jobs.assignment import RunAssignment
 from bisectbot.results.delivery import BootRecord
-from bisectbot.yamlfile import read, validate
+from bisectbot.yamlfile import Seconds, Section, read, validate
 from workers.archive import unpack
 from workers.hosts.base import Booted, Place, Program
 from workers.process import Cut, Ended, Stop
