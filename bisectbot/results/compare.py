@@ -8,6 +8,7 @@ Without it these three are mended and nothing else differs (README.md beside thi
 from __future__ import annotations
 
 import enum
+import functools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -90,16 +91,14 @@ class _Column:
         if self.exact or stat_names.is_failure(name):
             return [0 if value is None else value for value in row]
         if name.startswith("perf-profile."):
-            return _profile_values(row, matrix)
+            row = tuple([0 if value is None and run in self._profiled else value for run, value in enumerate(row)])
         return [value for value in row if value is not None]
 
-
-def _profile_values(row: Sequence[Number | None], matrix: RunMatrix) -> Values:
-    """Fill gaps with 0 in runs that have a profile: it leaves out functions below 0.05 %."""
-    profiles = [values for name, values in matrix.stats.items() if name.startswith("perf-profile.")]
-    has_profile = [any(value is not None for value in run) for run in zip(*profiles, strict=True)]
-    filled = [0 if value is None and has else value for value, has in zip(row, has_profile, strict=True)]
-    return [value for value in filled if value is not None]
+    @functools.cached_property
+    def _profiled(self) -> set[int]:
+        """Find the complete runs with a profile: in those, a function that is missing was below 0.05 %."""
+        profiles = [values for name, values in self.complete.stats.items() if name.startswith("perf-profile.")]
+        return {run for values in profiles for run, value in enumerate(values) if value is not None}
 
 
 def _changed(base: _Column, other: _Column, host: str) -> Iterator[str]:

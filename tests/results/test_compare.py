@@ -203,6 +203,7 @@ def test_a_profile_leaves_out_what_is_next_to_nothing():
     assert row_text(table(base, other).rows[0]) == (
         "      0.10            -0.1        0.00        perf-profile.self.cycles-pp.f"
     )
+    assert names(base, {"bench.x": [1, 1, 1]}) == []  # no profile at all says nothing about functions
     unprofiled: Stats = {"perf-profile.self.cycles-pp.g": [8.0, 8.0, 8.0, None]}
     assert table(base, unprofiled).rows[0].cells[1] == Cell(8.0, None, -1.0)
 
