@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bisectbot.detect.calibration import probability
-from bisectbot.detect.heads import Heads, Ints, Origins, Runs, collapse, read
+from bisectbot.detect.heads import Heads, Origins, Runs, collapse, read
 from bisectbot.detect.judge import Judged, judge
 from bisectbot.detect.locate import locate
 from bisectbot.detect.noise import Signal, signal
@@ -18,9 +18,9 @@ from bisectbot.errors import UserError
 from bisectbot.jobs.kpi import Kpi
 
 LEAST = 6  # heads before anything may alarm
-WINDOW = 600  # heads that are looked at together
-SETTLED = 450  # of a full window, steps before this head are final
-ADVANCE = 300  # heads that the next window starts later
+WINDOW = 512  # heads that are looked at together
+SETTLED = 384  # of a full window, steps before this head are final
+ADVANCE = 256  # heads that the next window starts later
 
 
 def find_steps(
@@ -134,9 +134,14 @@ class Detector:
         fixed = np.unique(np.array(known, np.int64)) - self._start
         sign = signal(self._heads)
         bounds = split(sign, fixed)
-        verdict = judge(sign, bounds, fixed)
-        steps = _steps(sign, verdict, self._start, self.kpi)
-        return [step for step in steps if step.index >= settled and not self._accepted(step)]
+        judged = judge(sign, bounds, fixed)
+        steps = _steps(sign, judged, self._start, self.kpi)
+        new = ~np.isin(judged.fit.bounds[1:-1], fixed)
+        return [
+            step
+            for step, told in zip(steps, new, strict=True)
+            if told and step is not None and step.index >= settled and not self._accepted(step)
+        ]
 
     def _accepted(self, step: Step) -> bool:
         return any(step.interval[0] <= anchor <= step.interval[1] for anchor in self._anchors)
@@ -150,19 +155,18 @@ def _indexes(given: Iterable[int], start: int, stop: int, what: str) -> list[int
     return found
 
 
-def _steps(sign: Signal, verdict: Judged, start: int, kpi: Kpi | None) -> list[Step]:
-    found = verdict.fit
-    length = np.diff(found.bounds)
-    steps = []
-    for k, (index, low, high) in enumerate(locate(sign, found)):
-        before, after = float(found.level[k]), float(found.level[k + 1])
+def _steps(sign: Signal, judged: Judged, start: int, kpi: Kpi | None) -> list[Step | None]:
+    """A step for every boundary; None where it is too small to be interesting."""
+    verdict, noise = judged.verdict, sign.scale * judged.fit.core
+    steps: list[Step | None] = []
+    for k, (index, low, high) in enumerate(locate(sign, judged)):
+        before, after = float(verdict.before[k]), float(verdict.after[k])
         effect = after - before
         percent = 100 * effect / abs(before) if before else None
         if kpi is not None and kpi.least_effect is not None and percent is not None and abs(percent) < kpi.least_effect:
+            steps.append(None)
             continue
-        noises = sign.scale * found.local[k : k + 2]
-        sides: Ints = length[k : k + 2]
-        doubt = 1.96 * float(np.sqrt(np.sum(noises**2 / sides)))
+        doubt = 1.96 * float(verdict.doubt[k])
         steps.append(
             Step(
                 index=start + index,
@@ -173,8 +177,8 @@ def _steps(sign: Signal, verdict: Judged, start: int, kpi: Kpi | None) -> list[S
                 percent=percent,
                 probability=probability(float(verdict.evidence[k])),
                 interval=(start + low, start + high),
-                noise_before=float(noises[0]),
-                noise_after=float(noises[1]),
+                noise_before=float(noise[k]),
+                noise_after=float(noise[k + 1]),
                 direction=Direction.of(effect, kpi),
             )
         )

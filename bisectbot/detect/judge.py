@@ -12,18 +12,21 @@ from bisectbot.detect.noise import BOUNDS, Shape, Signal, shape
 
 Flags = NDArray[np.bool_]
 
-REACH = np.array([3, 6, 12, 25, 50, 100])  # heads to either side that are compared; the last one: all
-THRESHOLD = 4.3  # evidence (in standard deviations) that makes a step
+REACH = np.array([3.0, 6.0, 12.0, 25.0, 50.0, 100.0])  # heads to either side that are compared
+STRIDE = REACH.astype(np.int64)
+THRESHOLD = 4.1  # evidence (in standard deviations) that makes a step
 LOCAL = 40  # heads to either side that tell the local noise
 BEND = 2.0  # Huber's bound: residuals beyond so many standard deviations count as so many
 SHORT = 12  # heads on one side below which the shape of the noise matters
+FAR = 0.6  # of a segment's distance: heads that far out are taken for its like
+SEVERAL = 6  # heads from which on distance counts: fewer may be outliers together
 TRUST = 8.0  # heads that the noise of the whole stretch counts for beside the local one
 
 
 SLOPE = 2.5
 DOUBT = 1.0
-WALK = 0.0
-POWER = 1.2
+STEADY = 4e4
+POWER = 1.4
 
 
 @dataclass(frozen=True)
@@ -48,12 +51,23 @@ class Noise:
 
 
 @dataclass(frozen=True)
+class Verdict:
+    """What is known of every inner boundary of a segmentation."""
+
+    evidence: Floats  # in standard deviations: the boundary passes every test at this level
+    z: Floats  # the plain difference of both sides
+    short: Ints  # -1 or 1: on which side its shorter segment ends
+    before: Floats  # levels at the boundary, of the heads in the reach that showed it best, in KPI units
+    after: Floats
+    doubt: Floats  # standard deviation of their difference
+
+
+@dataclass(frozen=True)
 class Judged:
-    """The boundaries that stay, with the evidence for each in standard deviations."""
+    """The boundaries that stay."""
 
     fit: Fit
-    noise: Noise
-    evidence: Floats
+    verdict: Verdict
 
 
 def fit(signal: Signal, bounds: Ints) -> Fit:
@@ -98,7 +112,8 @@ def _core(residual: Floats, start: Ints, length: Ints) -> Floats:
     """Standard deviation of the bulk: a quantile of all, scaled by what each segment's bounded residuals say."""
     n, k = len(residual), len(start)
     size = np.abs(residual)
-    whole = float(np.quantile(size, 0.683)) * np.sqrt(n / max(n - k, 0.3 * n))
+    middle = int(0.683 * (n - 1))
+    whole = float(np.partition(size, middle)[middle]) * np.sqrt(n / max(n - k, 0.3 * n))
     whole = max(whole, 0.5)
     bounded = np.minimum(size / whole, BEND) ** 2 / 0.92
     core: Floats = whole * _shrunken(bounded, start, length)
@@ -120,25 +135,25 @@ def judge(signal: Signal, bounds: Ints, fixed: Ints) -> Judged:
     now = fit(signal, bounds)
     noise = measure(signal, now)
     while True:
-        evidence, z, short = weigh(signal, now, noise)
+        verdict = weigh(signal, now, noise)
         keep = np.isin(now.bounds[1:-1], fixed)
-        failing = (evidence < THRESHOLD) & ~keep
+        failing = (verdict.evidence < THRESHOLD) & ~keep
         if not failing.any():
-            return Judged(now, noise, evidence)
-        gone = _weakest(failing, z, short, keep)
+            return Judged(now, verdict)
+        gone = _weakest(failing, verdict, keep)
         inner = now.bounds[1:-1][~gone]
         now = fit(signal, np.concatenate([[0], inner, [len(signal)]]))
         noise = measure(signal, now)
 
 
-def _weakest(failing: Flags, z: Floats, short: Ints, keep: Flags) -> Flags:
+def _weakest(failing: Flags, verdict: Verdict, keep: Flags) -> Flags:
     """Failing boundaries weaker than their neighbours; one that fails beside a short segment may give way to the
     segment's other, weaker boundary."""
-    k = len(z)
-    rank = np.where(keep, np.inf, z)
+    k = len(keep)
+    rank = np.where(keep, np.inf, verdict.z)
     named = np.zeros(k, bool)
     for at in np.flatnonzero(failing).tolist():
-        other = at + int(short[at])
+        other = at + int(verdict.short[at])
         named[other if 0 <= other < k and rank[other] < rank[at] else at] = True
     worth = np.where(named, rank, np.inf)
     padded = np.concatenate([[np.inf], worth, [np.inf]])
@@ -146,42 +161,54 @@ def _weakest(failing: Flags, z: Floats, short: Ints, keep: Flags) -> Flags:
 
 
 def measure(signal: Signal, now: Fit) -> Noise:
-    """The noise left by a segmentation."""
-    edges = now.bounds
-    inner = np.arange(len(signal))
-    low, high = edges[now.segment], edges[now.segment + 1]
-    sums = _moments(signal, now)
-    spread = now.local[now.segment]
-    t, heads = _compare(sums, inner, low, high, jump=np.zeros(len(inner)), noises=(spread, spread))
-    least = np.minimum(heads[0], heads[1])
-    wanted = (least >= np.maximum(np.minimum(REACH, 100) * 0.5, 2.0)) & (inner != low)[:, None]
-    count = wanted.sum(axis=0) / (2.0 * np.minimum(REACH, 100))
-    mean = (np.minimum(t**2, 9.0) * wanted).sum(axis=0) / np.maximum(wanted.sum(axis=0), 1)
-    raised = (DOUBT + count * mean) / (DOUBT + count)
-    information = REACH**4.0 * count / 2
-    walk = float(((mean - 1) * REACH**2.0 * count / 2).sum()) / max(float(information.sum()), 1e-9)
-    walk -= WALK / np.sqrt(max(float(information.sum()), 1e-9))
-    raised = np.maximum(raised, 1 + max(walk, 0.0) * REACH**2.0)
-    inflation = np.sqrt(np.maximum.accumulate(raised))
+    """What differences a series shows where no boundary is: its own noise at every reach.
+
+    Reaches too long to be seen between boundaries take over what shorter ones show, as a random walk would grow.
+    """
+    places = np.arange(1, len(signal), 2)
+    segment = now.segment[places]
+    spread = now.local[segment]
+    seen = _compare(
+        _moments(signal, now),
+        places,
+        now.bounds[segment],
+        now.bounds[segment + 1],
+        jump=np.zeros(len(places)),
+        noises=(spread, spread),
+    )
+    inside = seen.heads.min(axis=0) >= np.maximum(REACH / 2, 2)
+    square = np.minimum(seen.t**2, 9.0) * inside
+    independent = inside.sum(axis=0) / REACH  # windows of 2 REACH heads, every second place
+    excess = square.sum(axis=0) / np.maximum(inside.sum(axis=0), 1) - 1
+    information = REACH**4 * independent
+    walk = float((excess * REACH**2 * independent).sum()) / (float(information.sum()) + STEADY)
+    growth = 1 + np.maximum(independent * excess / (DOUBT + independent), max(walk, 0.0) * REACH**2)
+    inflation = np.sqrt(np.maximum.accumulate(np.maximum(growth, 1.0)))
     return Noise(inflation, shape(now.residual / now.core[now.segment]))
 
 
-def weigh(signal: Signal, now: Fit, noise: Noise) -> tuple[Floats, Floats, Ints]:
-    """Evidence of every inner boundary, its plain z, and on which side (-1, 1) its shorter segment's other end is."""
+def weigh(signal: Signal, now: Fit, noise: Noise) -> Verdict:
+    """The evidence of every inner boundary."""
     at = now.bounds[1:-1]
-    if not len(at):
-        return np.empty(0), np.empty(0), np.empty(0, np.int64)
     jump = np.diff(now.level) / signal.scale
-    t, heads = _compare(
+    seen = _compare(
         _moments(signal, now), at, now.bounds[:-2], now.bounds[2:], jump=jump, noises=(now.local[:-1], now.local[1:])
     )
-    reach = np.sqrt(heads[0] * heads[1])
-    t = (np.abs(t) / np.interp(reach, REACH, noise.inflation) ** POWER).max(axis=1)
+    inflation = np.interp(np.sqrt(seen.heads[0] * seen.heads[1]), REACH, noise.inflation)
+    every = np.abs(seen.t) / inflation**POWER
+    rows, best = np.arange(len(at)), every.argmax(axis=1)
+    t = every[rows, best]
     freedom = TRUST / 2 + np.minimum(now.bounds[2:] - now.bounds[:-2] - 2, 2 * LOCAL)
     z = np.sqrt(freedom * np.log1p(t**2 / freedom))
-    evidence = np.minimum(z, np.minimum(_alone(signal, now, noise, -1), _alone(signal, now, noise, 1)))
     sides = np.diff(now.bounds)
-    return evidence, z, np.where(sides[:-1] < sides[1:], -1, 1)
+    return Verdict(
+        evidence=np.minimum(z, np.minimum(_alone(signal, now, noise, -1), _alone(signal, now, noise, 1))),
+        z=z,
+        short=np.where(sides[:-1] < sides[1:], -1, 1),
+        before=now.level[:-1] + signal.scale * seen.before[rows, best],
+        after=now.level[:-1] + signal.scale * seen.after[rows, best],
+        doubt=signal.scale * (seen.doubt * inflation)[rows, best],
+    )
 
 
 def _moments(signal: Signal, now: Fit) -> list[Floats]:
@@ -190,27 +217,38 @@ def _moments(signal: Signal, now: Fit) -> list[Floats]:
     return _sums(weight, pseudo * weight, pseudo, np.arange(len(signal)) * pseudo)
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """Heads left and right of some places compared, a column per REACH; levels in units of scale, from the left fit."""
+
+    t: Floats
+    heads: Floats  # shape (2, places, reaches): how many on either side
+    before: Floats
+    after: Floats
+    doubt: Floats
+
+
 def _compare(
     sums: list[Floats], at: Ints, low: Ints, high: Ints, *, jump: Floats, noises: tuple[Floats, Floats]
-) -> tuple[Floats, Floats]:
-    """t of the difference between the heads right and left of ``at``, for every reach, a believed slope taken out."""
+) -> Comparison:
+    """The heads right of ``at`` against those left of it, for every reach, a believed slope taken out."""
     mass, total, plain, moment = sums
     noise_left, noise_right = noises
     middle = at[:, None]
-    left, right = np.maximum(middle - REACH, low[:, None]), np.minimum(middle + REACH, high[:, None])
+    left, right = np.maximum(middle - STRIDE, low[:, None]), np.minimum(middle + STRIDE, high[:, None])
     heads = np.stack([middle - left, right - middle]).astype(float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        before, after = mass[middle] - mass[left], mass[right] - mass[middle]
-        shift = jump[:, None] + (total[right] - total[middle]) / after - (total[middle] - total[left]) / before
-        lever = heads.sum(axis=0) / 2
+        mass_left, mass_right = mass[middle] - mass[left], mass[right] - mass[middle]
         slope, doubt = _slope(plain, moment, left, middle, right)
         doubt = doubt * ((noise_left**2 + noise_right**2) / 2)[:, None]
         believed = np.maximum(slope**2 - SLOPE * doubt, 0.0)
         share = believed / (believed + doubt)
-        shift = shift - share * slope * lever
-        variance = noise_left[:, None] ** 2 / before + noise_right[:, None] ** 2 / after
-        t: Floats = np.nan_to_num(shift / np.sqrt(variance + share * doubt * lever**2))
-    return t, heads
+        before = (total[middle] - total[left]) / mass_left + share * slope * heads[0] / 2
+        after = jump[:, None] + (total[right] - total[middle]) / mass_right - share * slope * heads[1] / 2
+        variance = noise_left[:, None] ** 2 / mass_left + noise_right[:, None] ** 2 / mass_right
+        doubt = np.sqrt(variance + share * doubt * (heads.sum(axis=0) / 2) ** 2)
+        t: Floats = np.nan_to_num((after - before) / doubt)
+    return Comparison(t, heads, before, after, doubt)
 
 
 def _sums(*arrays: Floats) -> list[Floats]:
@@ -238,8 +276,12 @@ def _alone(signal: Signal, now: Fit, noise: Noise, side: int) -> Floats:
     mean = bounded.sum(axis=2) / length[rows, None]
     far = np.diff(now.bounds)[other].astype(float)
     mean = mean * np.sqrt(far / (far + length[rows]))[:, None]
-    heads = length[rows] / np.interp(length[rows], REACH[:-1], noise.inflation[:-1]) ** 2
-    result[rows] = noise.shape.deviation(mean, heads[:, None], (sign < 0).astype(np.int64))
+    heads = length[rows] / np.interp(length[rows], REACH, noise.inflation) ** 2
+    tail = (sign < 0).astype(np.int64)
+    median = np.nanmedian(np.where(inside, toward, np.nan), axis=1)
+    rarity = noise.shape.rarity(FAR * median, heads, tail)
+    rarity[(median < BOUNDS[-1]) | (length[rows] < SEVERAL)] = 0.0
+    result[rows] = np.maximum(noise.shape.deviation(mean, heads[:, None], tail), rarity)
     return result
 
 

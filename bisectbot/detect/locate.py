@@ -5,26 +5,26 @@ from __future__ import annotations
 import numpy as np
 
 from bisectbot.detect.heads import Floats, Ints
-from bisectbot.detect.judge import Fit
+from bisectbot.detect.judge import Judged
 from bisectbot.detect.noise import Signal
 
 TAIL = 4.0  # degrees of freedom of Student's t: outliers must not pull a boundary
 COVER = 0.95
 
 
-def locate(signal: Signal, found: Fit, reach: int = 60) -> list[tuple[int, int, int]]:
+def locate(signal: Signal, judged: Judged, reach: int = 60) -> list[tuple[int, int, int]]:
     """For every inner boundary: most probable first head of the new level, and the 95 % interval round it."""
-    places = []
+    found, verdict = judged.fit, judged.verdict
+    places: list[tuple[int, int, int]] = []
     for k in range(1, len(found.bounds) - 1):
-        low, high = (
-            int(max(found.bounds[k - 1] + 1, found.bounds[k] - reach)),
-            int(min(found.bounds[k + 1], found.bounds[k] + reach)),
-        )
+        previous = places[-1][0] if places else 0
+        low = int(max(previous + 1, found.bounds[k] - reach))
+        high = int(min(found.bounds[k + 1], found.bounds[k] + reach))
         # the new level starts at low … high-1; heads low-1 and high-1 always belong to the old and the new one
         heads = slice(low, high)
         scale = signal.scale * np.sqrt(signal.variance[heads])
-        old = _log_density(signal.value[heads] - found.level[k - 1], scale * found.core[k - 1])
-        new = _log_density(signal.value[heads] - found.level[k], scale * found.core[k])
+        old = _log_density(signal.value[heads] - verdict.before[k - 1], scale * found.core[k - 1])
+        new = _log_density(signal.value[heads] - verdict.after[k - 1], scale * found.core[k])
         score = np.concatenate([[0.0], np.cumsum((old - new)[:-1])])
         places.append(_interval(score, low))
     return places

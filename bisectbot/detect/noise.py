@@ -65,14 +65,13 @@ def _resolution(value: Floats) -> float:
 
 
 def _relative_variance(heads: Heads, scale: float) -> Floats:
-    """tau² + sigma²/n per head in units of ``scale``²: heads of more runs weigh more, if runs are what varies."""
+    """tau² + sigma²/n per head: heads of more runs weigh more, if runs are what varies."""
     many = heads.count > 1
     if heads.count.min() == heads.count.max() or not many.any():
         return np.ones(len(heads))
-    within = float(np.median(heads.spread[many]))
+    within = (float(np.sqrt(np.median(heads.spread[many]))) / scale) ** 2
     runs = within / heads.count
-    between = max(scale**2 - float(runs.mean()), 0.1 * scale**2)
-    variance = between + runs
+    variance = max(1.0 - float(runs.mean()), 0.1) + runs
     return variance / float(np.median(variance))
 
 
@@ -103,6 +102,7 @@ class Shape:
 
     cumulant: Floats
     mass: float  # how many residuals it rests on
+    ordered: tuple[Floats, Floats]  # the residuals and their negatives, ascending
 
     def deviation(self, mean: Floats, heads: Floats, side: Ints) -> Floats:
         """A z that says how often this series' own residuals would make such a mean of ``heads`` of them.
@@ -116,6 +116,14 @@ class Shape:
         deviation: Floats = np.sqrt(2 * heads * np.maximum(rate.max(axis=2), 0.0)).max(axis=1)
         return deviation
 
+    def rarity(self, distance: Floats, heads: Floats, side: Ints) -> Floats:
+        """A z that says how rarely this many heads are all out as far, however far that is beyond the bounds."""
+        beyond = [
+            len(self.ordered[s]) - np.searchsorted(self.ordered[s], d) for s, d in zip(side, distance, strict=True)
+        ]
+        rarity: Floats = np.sqrt(2 * heads * -np.log((np.array(beyond) + GLITCH) / (self.mass + GLITCH)))
+        return rarity
+
 
 def shape(residuals: Floats) -> Shape:
     """The shape of standardised residuals."""
@@ -123,4 +131,4 @@ def shape(residuals: Floats) -> Shape:
     count = np.bincount(place, minlength=len(BINS)) + PRIOR * _NORMAL
     mass = len(residuals) + PRIOR
     both = np.stack([count, count[::-1]])
-    return Shape(np.log(np.einsum("bgk,sk->sbg", _TILT, both) / mass), mass)
+    return Shape(np.log(np.einsum("bgk,sk->sbg", _TILT, both) / mass), mass, (np.sort(residuals), np.sort(-residuals)))

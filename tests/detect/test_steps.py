@@ -1,0 +1,124 @@
+"""Named series: what must be found in them, and what not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bisectbot.detect import Detector, Origin, find_steps
+from bisectbot.errors import UserError
+from bisectbot.jobs.kpi import Better, Kpi
+from tests.benchmarks.detection.families import NULLS, STEPPED, Family
+from tests.benchmarks.detection.score import Tally
+
+CHILD = [75636, 75623, 75642, 75613, 75592, 75628, 74016, 75637, 75622, 75617]
+CHILD += [75605, 74013, 75629, 75618, 75595, 75614, 75611, 75619, 75629, 75619]
+PARENT = [72665, 72628, 72665, 72656, 72668, 72642, 72660, 72642, 72648, 72661]
+PARENT += [72650, 72648, 72651, 72639, 72630, 72641, 72655, 72650, 72624, 72649]
+
+
+def indexes(series: list[list[float]]) -> list[int]:
+    return [step.index for step in find_steps(series)]
+
+
+@pytest.mark.parametrize("runs", [2, 3, 5, 10])
+def test_the_seed_report_is_one_step(runs: int):
+    """Two of the child's 20 runs are in a second mode: one step all the same, in place unless they hide it."""
+    rng = np.random.default_rng(runs)
+    for _ in range(25):
+        series = [rng.choice(PARENT, runs).tolist() for _ in range(10)] + [
+            rng.choice(CHILD, runs).tolist() for _ in range(10)
+        ]
+        (index,) = indexes(series)
+        assert index == 10 if runs > 2 else abs(index - 10) <= 1
+
+
+def test_nothing_alarms_before_the_sixth_head():
+    series = [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0], [9.0, 9.0], [9.0, 9.0], [9.0, 9.0]]
+    assert [indexes(series[:heads]) for heads in range(7)] == [[], [], [], [], [], [], [3]]
+
+
+def test_one_odd_head_is_no_step_wherever_it_is():
+    rng = np.random.default_rng(5)
+    for at in (0, 1, 20, 38, 39):
+        series = [[100 + float(rng.standard_normal())] for _ in range(40)]
+        series[at] = [150.0]
+        assert indexes(series) == []
+
+
+def test_a_large_step_alarms_with_its_second_head():
+    rng = np.random.default_rng(6)
+    series = [[level + float(rng.standard_normal())] for level in [100.0] * 60 + [130.0] * 2]
+    assert indexes(series) == [60]
+
+
+@pytest.mark.parametrize("value", [0.0, -3.0, 1e9, 1e-9])
+def test_a_constant_series_has_none(value: float):
+    assert indexes([[value]] * 100) == []
+
+
+def test_a_counter_that_moves_by_one_is_seen():
+    assert indexes([[41.0]] * 20 + [[42.0]] * 20) == [20]
+
+
+def test_an_environment_change_is_no_step():
+    rng = np.random.default_rng(8)
+    series = [[level + float(rng.standard_normal())] for level in [100.0] * 30 + [120.0] * 30 + [140.0] * 30]
+    assert [step.index for step in find_steps(series, breaks=[30])] == [60]
+
+
+def test_an_accepted_step_is_normal_from_then_on():
+    rng = np.random.default_rng(9)
+    series = [[level + float(rng.standard_normal())] for level in [100.0] * 30 + [120.0] * 30 + [140.0] * 30]
+    assert [step.index for step in find_steps(series, anchors=[30])] == [60]
+    detector = Detector()
+    detector.extend(series)
+    detector.accept(30)
+    assert [step.index for step in detector.steps()] == [60]
+
+
+def test_the_least_interesting_effect_is_the_kpis():
+    rng = np.random.default_rng(10)
+    series = [[level + float(rng.standard_normal()) / 10] for level in [100.0] * 30 + [101.0] * 30 + [110.0] * 30]
+    kpi = Kpi("k", better=Better.LESS, least_effect=3.0)
+    assert [step.index for step in find_steps(series, kpi=kpi)] == [60]
+
+
+def test_runs_of_one_boot_are_one_result():
+    """Two boots a head, one of them in a slow mode now and then: twenty runs in it weigh no more than one."""
+    rng = np.random.default_rng(11)
+    series, sessions = [], []
+    for head in range(60):
+        slow = 10.0 * (head % 7 == 0)
+        series.append([*(100 + slow + rng.standard_normal(9)).tolist(), 100 + float(rng.standard_normal())])
+        sessions.append([Origin("h", f"{head}a")] * 9 + [Origin("h", f"{head}b")])
+    assert find_steps(series, sessions=sessions) == []
+
+
+def test_sessions_must_fit_the_runs():
+    with pytest.raises(UserError, match="head 1: 2 runs but sessions for 1"):
+        find_steps([[1.0], [1.0, 2.0]], sessions=[[("h", 1)], [("h", 1)]])
+
+
+@pytest.mark.parametrize("at", [-1, 3])
+def test_breaks_and_anchors_lie_within(at: int):
+    with pytest.raises(UserError, match="the series has heads 0 to 2"):
+        find_steps([[1.0], [1.0], [1.0]], breaks=[at])
+
+
+@pytest.mark.parametrize("family", STEPPED, ids=lambda family: family.name)
+def test_every_family_of_steps(family: Family):
+    tally = Tally()
+    for seed in range(2000, 2004 if family.name != "long" else 2001):
+        sample = family.sample(seed)
+        tally.add(indexes(sample.series), sample)
+    assert tally.f1(3) >= (0.6 if family.name == "drift" else 0.8)
+
+
+@pytest.mark.parametrize("family", NULLS, ids=lambda family: family.name)
+def test_every_family_of_noise(family: Family):
+    tally = Tally()
+    for seed in range(2000, 2004):
+        sample = family.sample(seed)
+        tally.add(indexes(sample.series), sample)
+    assert tally.found <= (4 if family.name == "null_drift" else 1)
