@@ -302,14 +302,18 @@ def _matrices(draw: st.DrawFn) -> MatrixSet:
     columns = draw(st.integers(2, 4))
     programs = ["bench", "meminfo", "perf-profile.self", "proc-vmstat", "perf-stat.i", "stderr", "dmesg"]
 
-    def stats() -> Stats:
+    def stats() -> dict[str, Runs]:
         runs = rng.randint(1, 40)
-        return {
+        measured = [program for program in programs if rng.random() < 0.8]
+        unfinished: dict[str, Runs] = {
+            "last_state.is_incomplete_run": [rng.choice([0, 0, 1]) for _ in range(rng.randint(0, 1) * runs)]
+        }
+        return unfinished | {
             f"{program}.s{index}": [
                 rng.choice([0, None, rng.gauss(2.0**level, 1.0), rng.randint(0, 10**level)]) for _ in range(runs)
             ]
             for index, level in enumerate(range(1, 10))
-            for program in programs
+            for program in measured
             if rng.random() < 0.8
         }
 
