@@ -65,7 +65,8 @@ class Policy:
 class Matter:
     """What a letter is about. ``confidence`` 0..1 and ``effect`` in % may be None where there is no such number.
 
-    ``earlier`` are those who got the letter that this one corrects.
+    ``earlier`` are those who got the letter that this one corrects, ``thread_rung`` is how far the letter went that
+    this one follows.
     """
 
     kind: Kind
@@ -75,6 +76,7 @@ class Matter:
     confidence: float | None = None
     effect: float | None = None
     earlier: tuple[Mailbox, ...] = ()
+    thread_rung: Rung | None = None
 
 
 @dataclass(frozen=True)
@@ -121,10 +123,13 @@ class Decision:
 def decide(policy: Policy, matter: Matter, record: Record, *, approved_by: str = "") -> Decision:
     """To whom the letter about ``matter`` goes, and whether it must wait for approval.
 
-    A correction goes to whoever got the wrong letter, on every rung but files. Without anybody left on a rung the
-    letter falls to the operators; without operators it is a file.
+    A correction goes to whoever got the wrong letter, on every rung but files; what follows a letter goes no further
+    than that did, for nobody else knows what it is about. Without anybody left on a rung the letter falls to the
+    operators; without operators it is a file.
     """
     rung = rung_for(policy, matter.tree, matter.testcase)
+    if matter.thread_rung is not None and matter.kind is not Kind.CORRECTION:
+        rung = min(rung, matter.thread_rung)
     if rung is Rung.FILES:
         return Decision(Way.FILE, rung)
     if matter.kind is Kind.REPORT and _below_bar(policy, matter):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import smtplib
 import ssl
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +28,11 @@ class Security(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Settings:
-    """The server that takes our mail. Password and key are files, never values; ``timeout`` in seconds."""
+    """The server that takes our mail. Password and key are files, never values.
+
+    ``timeout`` is for each answer, ``patience`` for a whole delivery, in seconds: what is not begun by then waits for
+    the next attempt, so that a slow server cannot outlast the sender's lease.
+    """
 
     host: str
     port: int = 25
@@ -37,6 +42,7 @@ class Settings:
     ca_file: Path | None = None
     helo: str | None = None
     timeout: float = 60.0
+    patience: float = 600.0
     dkim: Dkim | None = None
 
 
@@ -102,7 +108,7 @@ def deliver(raw: bytes, envelope: Envelope, settings: Settings) -> Outcome:
     same Message-ID. Network and server trouble is an `Outcome`; UserError is raised for settings that can never
     work (an unreadable password or key), before anything is sent.
     """
-    delivery = _Delivery([recipient.address for recipient in envelope.recipients])
+    delivery = _Delivery([recipient.address for recipient in envelope.recipients], time.monotonic() + settings.patience)
     password = _password(settings)
     try:
         with _connect(settings, password) as server:
@@ -160,8 +166,9 @@ def _copies(raw: bytes, envelope: Envelope, settings: Settings, *, eight_bit: bo
 class _Delivery:
     """The bookkeeping of one delivery: what is known of each recipient, also when the connection breaks."""
 
-    def __init__(self, addresses: list[str]) -> None:
+    def __init__(self, addresses: list[str], end: float) -> None:
         self._open = addresses
+        self._end = end
         self._accepted: list[str] = []
         self._waiting: list[str] = []
         self._refused: list[Refusal] = []
@@ -175,6 +182,7 @@ class _Delivery:
         options = ["body=8bitmime"] if not text.isascii() else []
         if server.has_extn("size"):
             options.append(f"size={len(text)}")
+        self._watch_time()
         code, reply = server.mail(sender, options)
         if code != _OK:
             self._settle(addresses, code, reply)
@@ -182,6 +190,7 @@ class _Delivery:
             return
         willing = []
         for address in addresses:
+            self._watch_time()
             code, reply = server.rcpt(address)
             if code in _WILL_DELIVER:
                 willing.append(address)
@@ -190,6 +199,7 @@ class _Delivery:
         if not willing:
             server.rset()
             return
+        self._watch_time()
         self._in_data = True
         try:
             code, reply = server.data(text)
@@ -197,6 +207,10 @@ class _Delivery:
             code, reply = error.smtp_code, _text(error.smtp_error).encode()
         self._in_data = False
         self._settle(willing, code, reply)
+
+    def _watch_time(self) -> None:
+        if time.monotonic() > self._end:
+            raise TimeoutError("the server is too slow, the rest waits for the next attempt")
 
     def _settle(self, addresses: list[str], code: int, reply: bytes | str) -> None:
         self._open = [address for address in self._open if address not in addresses]

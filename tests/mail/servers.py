@@ -43,7 +43,8 @@ class Received:
 class Script:
     """What the server answers: for each command the next reply in its list, 250 once that is used up.
 
-    ``rcpt`` maps an address to its replies; ``hidden`` is an extension that is not announced; ``received`` fills up.
+    ``rcpt`` maps an address to its replies; ``hidden`` is an extension that is not announced,
+    ``delay`` how many seconds each RCPT takes; ``received`` fills up.
     """
 
     mail: list[str] = field(default_factory=list)
@@ -51,6 +52,7 @@ class Script:
     data: list[str] = field(default_factory=list)
     received: list[Received] = field(default_factory=list)
     hidden: str = ""
+    delay: float = 0.0
 
     async def handle_EHLO(
         self, server: SMTP, session: Session, envelope: Envelope, hostname: str, responses: list[str]
@@ -68,6 +70,7 @@ class Script:
     async def handle_RCPT(
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
+        await asyncio.sleep(self.delay)
         answer = self._answer(server, self.rcpt.get(address, []))
         if answer.startswith("250"):
             envelope.rcpt_tos.append(address)

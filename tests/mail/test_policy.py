@@ -121,6 +121,13 @@ def test_a_correction_goes_to_whoever_got_the_wrong_letter_without_approval():
     assert decide(policy(Rung.LISTS), matter, Record()).held is None
 
 
+@pytest.mark.parametrize("rung", list(Rung))
+def test_a_follow_up_goes_no_further_than_what_it_follows(rung: Rung):
+    matter = replace(MATTER, kind=Kind.FOLLOWUP, thread_rung=rung)
+    assert decide(policy(Rung.LISTS), matter, PROVEN).rung is rung
+    assert decide(policy(Rung.OPERATORS), matter, PROVEN).rung is min(rung, Rung.OPERATORS)
+
+
 def test_addresses_are_compared_without_case():
     loud = Mailbox("ADA@Example.org")
     matter = replace(MATTER, recipients=Recipients((loud,)))

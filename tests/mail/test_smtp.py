@@ -133,6 +133,14 @@ def test_a_server_that_says_nothing_is_given_up():
     assert (outcome.result, outcome.reason) == (Result.DEFERRED, "Connection unexpectedly closed: timed out")
 
 
+def test_a_slow_server_is_left_before_the_lease_ends(script: Script, server: Settings):
+    script.delay = 0.2
+    outcome = deliver(RAW, ENVELOPE, replace(server, patience=0.3))
+    assert (outcome.result, outcome.waiting) == (Result.DEFERRED, (ADA, LIST))
+    assert outcome.reason.startswith("the server is too slow")
+    assert script.received == []
+
+
 def test_people_get_their_own_link_and_the_list_does_not(script: Script, server: Settings):
     link = "https://bisectbot.example.org/unsubscribe/token"
     envelope = replace(ENVELOPE, recipients=(Recipient(ADA, link), Recipient(LIST)))
