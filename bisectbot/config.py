@@ -98,7 +98,6 @@ class Tree(Section):
     interval: Seconds = 300.0
     share: float = Field(1.0, gt=0, description="of the hosts' time, relative to the other trees")
     branches: dict[RefName, Branch] = Field(min_length=1)
-    link: str = Field("", description="address of a commit for people, with {commit} in it")
 
 
 class Build(Section):
@@ -253,7 +252,6 @@ class Host(Section):
 class Config(Section):
     """``bisectbot.yaml``, whole. ``hosts`` is filled from the folder of host files beside it."""
 
-    name: Name = "bisectbot"
     state: RelativePath = Path("/var/lib/bisectbot")
     database: str = ""
     broker: str = "embedded"

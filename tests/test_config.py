@@ -256,4 +256,4 @@ def test_what_is_loaded_does_not_change(tmp_path: Path) -> None:
     (tmp_path / "jobs" / "sieve.yaml").unlink()
     assert config.units("bench") == before
     with pytest.raises(ValueError, match="frozen"):
-        Config.__setattr__(config, "name", "other")
+        Config.__setattr__(config, "tick", 1.0)

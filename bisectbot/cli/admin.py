@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from bisectbot.cli.options import config_option
-from bisectbot.config import load
-from bisectbot.yamlfile import ConfigError
+from bisectbot.config import Config, load
+from bisectbot.yamlfile import ConfigError, Problem, read
 
 
 @click.group()
@@ -22,13 +22,34 @@ def config_check(config_path: Path) -> None:
     """Everything that is wrong, one line each with file:line and what to do; exit status 2 if anything is."""
     try:
         loaded = load(config_path)
+        problems = _unknown_adapters(config_path, loaded)
     except ConfigError as error:
-        for problem in error.problems:
+        problems = error.problems
+    if problems:
+        for problem in problems:
             click.echo(str(problem), err=True)
-        raise SystemExit(2) from None
+        raise SystemExit(2)
     branches = sum(len(tree.branches) for tree in loaded.trees.values())
     jobs = sum(len(loaded.jobs_of(branch)) for tree in loaded.trees.values() for branch in tree.branches.values())
     click.echo(f"{config_path}: good: {branches} branches, {jobs} unit jobs, {len(loaded.hosts)} hosts")
+
+
+def _unknown_adapters(path: Path, loaded: Config) -> list[Problem]:
+    """Builders and benchmarks that no worker of this version has."""
+    from workers.benchmarks import BENCHMARKS
+    from workers.builders import BUILDERS
+
+    document = read(path)
+    problems = []
+    for name, build in loaded.builds.items():
+        if build.builder not in BUILDERS:
+            text = f"builds.{name}.builder: no builder {build.builder!r}; there are: {', '.join(BUILDERS)}"
+            problems.append(document.problem(("builds", name, "builder"), text))
+    for name in loaded.jobs:
+        for adapter in sorted({job.benchmark for job in loaded.units(name)} - set(BENCHMARKS)):
+            text = f"jobs.{name}.benchmark: no benchmark {adapter!r}; there are: {', '.join(BENCHMARKS)}"
+            problems.append(document.problem(("jobs", name, "benchmark"), text))
+    return problems
 
 
 @click.group()

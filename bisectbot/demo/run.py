@@ -148,7 +148,6 @@ def write_config(folder: Path, upstream: Path, lookups: int, smtp_port: int, cpu
     """The demo's configuration: an ordinary one."""
     port = free_port()
     config = {
-        "name": "bisectbot-demo",
         "state": "state",
         "tick": "0.2s",
         "server": {"listen": f"127.0.0.1:{port}", "url": f"http://127.0.0.1:{port}"},
