@@ -39,3 +39,11 @@ def test_a_conflict_is_untestable_unless_history_solved_it(upstream: FastImport)
         merged(git, ends)
     sha = merged(git, ends, history=(upstream.sha(solved), upstream.sha(root)))
     assert git.run("cat-file", "blob", f"{sha}:a") == "both"
+
+
+def test_projects_without_a_common_commit_are_merged(upstream: FastImport) -> None:
+    one, other = upstream.commit("one", files={"a": "1\n"}), upstream.commit("other", files={"b": "1\n"})
+    upstream.write()
+    git = Git(upstream.path)
+    sha = merged(git, [upstream.sha(one), upstream.sha(other)])
+    assert git.run("ls-tree", "--name-only", sha).split() == ["a", "b"]
