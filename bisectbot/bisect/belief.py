@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Protocol
@@ -17,10 +17,16 @@ from bisectbot.bisect.terms import Session
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-CLAIMED: Final = levels.StepPrior((0.85, 0.8), (0.3, 1.1), (0.8, 0.2), negligible=0.35)
+CLAIMED: Final = levels.StepPrior((0.85, 0.8), (0.3, 1.1), (0.9, 0.1), negligible=0.35)
 """An alarm chooses large deviations: the true step is expected a bit below the claim."""
 UNCLAIMED: Final = levels.StepPrior((0.0, 0.0), (1.2, 2.5), (0.8, 0.2), negligible=0.0)
 KEPT_KINDS: Final = 14
+KINDS_OF_PLACES: Final = 6
+STRETCH_S: Final = 7200.0
+DRIFTS: Final = (0.12, 0.35)
+"""Random walk of a host's level in steps per √hour; the larger makes a step in some eight hours."""
+P_DRIFT: Final = 0.25
+DRIFT_ROWS: Final = 16
 COARSE: Final = 4
 PLANNED_KINDS: Final = 4
 BINS: Final = 48
@@ -68,33 +74,67 @@ class Scale:
 
 
 class Measured:
-    """Continuous values: `levels` under the kinds of `noise`."""
+    """Continuous values: `levels` under the kinds of `noise`.
+
+    `states` says per row (rows, N) which boots are at the bad level; boots with equal `keys` always agree.
+    """
 
     def __init__(
         self,
         sessions: Sequence[Session],
         states: Floats,
+        keys: Sequence[Hashable],
+        *,
         scale: Scale,
         history: Sequence[Session],
         tables: Tables,
-        *,
         claimed: bool,
     ) -> None:
-        self._scale, self._states = scale, states
+        self._scale = scale
         self._sessions = [Session(s.host, s.boot, tuple(scale.apply(s.values)), s.at) for s in sessions]
         prior = CLAIMED if claimed else UNCLAIMED
         self._small = prior.negligible
         self._grid = _grid(self._sessions, states)
-        table = tables.of(self._sessions, self._grid)
+        stretches = _stretches(self._sessions)
+        labels = [(key, host, number) for key, (host, number) in zip(keys, stretches, strict=True)]
+        groups = list(dict.fromkeys(labels))
+        table = tables.of(self._sessions, self._grid, [groups.index(label) for label in labels])
+        first = [labels.index(group) for group in groups]
+        states = states[:, first]
+        self._states, self._first = states, first
         kinds = _weigh_by_history(KINDS, scale, history)
         few = self._choose(table, kinds, states, prior)
-        self._kinds, self._table, self._step_prior = kinds.take(few), table[:, few], prior
-        places = _places(self._sessions)
-        self._fit = _fit_all(states, self._table, self._grid, prior, hosts=places, kinds=self._kinds)
+        hosts = _places([(host, 0) for _, host, _ in groups])
+        if len(hosts) == 1:
+            self._kinds, self._table = kinds.take(few), table[:, few]
+            self._fit = levels.fit(states, self._table, self._grid, prior)
+        else:
+            few = few[:KINDS_OF_PLACES]
+            self._kinds, self._table = kinds.take(few), table[:, few]
+            self._fit = levels.fit_places(states, self._table, self._grid, prior, hosts=hosts, kinds=self._kinds)
+        self._step_prior = prior
         self._two: levels.TwoFit | None = None
+        self._allow_drift(_places([(host, number) for _, host, number in groups]))
         joint = self._fit.log_evidence + self._kinds.log_prior
         self.log_evidence: Floats = logsumexp(joint, axis=1)
         self._share = np.exp(joint - self.log_evidence[:, None])  # of each kind, per row
+
+    def _allow_drift(self, hosts: Sequence[Sequence[levels.Place]]) -> None:
+        """Add kinds under which hosts drift, for the likeliest rows; the others keep out of them."""
+        if all(len(stretches) < 2 for stretches in hosts):
+            return
+        joint = self._fit.log_evidence + self._kinds.log_prior
+        best = np.argsort(-logsumexp(joint, axis=0), kind="stable")[:2]
+        rows = np.sort(np.argsort(-logsumexp(joint, axis=1), kind="stable")[:DRIFT_ROWS])
+        index = np.repeat(best, len(DRIFTS))
+        drift = np.tile(np.array(DRIFTS), len(best))
+        kinds = replace(self._kinds.take(index), drift=drift)
+        kinds = replace(kinds, log_prior=kinds.log_prior + np.log(P_DRIFT / len(DRIFTS)))
+        extra = levels.fit_places(
+            self._states[rows], self._table[:, index], self._grid, self._step_prior, hosts=hosts, kinds=kinds
+        )
+        self._fit = self._fit.joined(extra, rows)
+        self._kinds, self._table = self._kinds.joined(kinds), np.concatenate([self._table, self._table[:, index]], 1)
 
     def _choose(self, table: Floats, kinds: noise.Kinds, states: Floats, prior: levels.StepPrior) -> NDArray[np.int64]:
         """The few kinds that carry nearly all the weight, judged by the likeliest rows."""
@@ -104,10 +144,11 @@ class Measured:
         rough = levels.evidence(states, table[:, coarse], grid, prior) + kinds.log_prior[coarse]
         rows = np.argsort(-rough.max(axis=1), kind="stable")[:3]
         weight = logsumexp(levels.evidence(states[rows], table, grid, prior), axis=0) + kinds.log_prior
-        return np.sort(np.argsort(-weight, kind="stable")[:KEPT_KINDS])
+        return np.argsort(-weight, kind="stable")[:KEPT_KINDS]
 
     def two(self, one: Bools, both: Bools) -> Floats | None:
         few, _ = self._planned
+        one, both = one[:, self._first], both[:, self._first]
         grid = self._grid.thinned(COARSE)
         table = self._table[:, few, ::COARSE]
         self._two = levels.fit_two(one.astype(np.float32), both.astype(np.float32), table, grid, self._step_prior)
@@ -139,12 +180,13 @@ class Measured:
         odd = kinds.odd if session is None else np.zeros(len(kinds))
         edges = np.linspace(max(at[0] - 1.0, -6.0), min(at[-1] + 1.0, 6.0), BINS - 1)
         outcome = np.zeros((len(kinds), len(at), BINS))
-        for part, spread in (
-            ((1 - stray) * (1 - odd), boot + run / runs),
-            (stray * (1 - odd), boot + kinds.broad**2),
-            (odd, boot + kinds.mode**2 + run),
+        for part, spread, shift in (
+            ((1 - stray) * (1 - odd), boot + run / runs, 0.0 * odd),
+            (stray * (1 - odd), boot + kinds.broad**2, 0.0 * odd),
+            (odd, boot + kinds.mode**2 + run, kinds.shift),
         ):
-            below = ndtr((edges - mean[..., None]) / np.sqrt(spread)[:, None, None])
+            center = mean + shift[:, None]
+            below = ndtr((edges - center[..., None]) / np.sqrt(spread)[:, None, None])
             outcome[..., 1:-1] += part[:, None, None] * (below[..., 1:] - below[..., :-1])
             outcome[..., 0] += part[:, None] * below[..., 0]
             outcome[..., -1] += part[:, None] * (1 - below[..., -1])
@@ -201,8 +243,8 @@ class Tables:
     def __init__(self) -> None:
         self._known: dict[tuple[tuple[float, ...], levels.Grid], Floats] = {}
 
-    def of(self, sessions: Sequence[Session], grid: levels.Grid) -> Floats:
-        """(N, all kinds, G)."""
+    def of(self, sessions: Sequence[Session], grid: levels.Grid, group: Sequence[int]) -> Floats:
+        """Sums over the boots of each group, (groups, all kinds, G)."""
         wanted = dict.fromkeys((s.values, grid) for s in sessions)
         unknown = [key for key in wanted if key not in self._known]
         for start in range(0, len(unknown), 8):  # a few at a time: the parts are large
@@ -210,21 +252,10 @@ class Tables:
             new = levels.table(noise.sites(noise.Runs.of([v for v, _ in some]), KINDS), grid)
             self._known.update(zip(some, new, strict=True))
         self._known = {key: self._known[key] for key in wanted}
-        return np.stack([self._known[s.values, grid] for s in sessions])
-
-
-def _fit_all(
-    states: Floats,
-    table: Floats,
-    grid: levels.Grid,
-    prior: levels.StepPrior,
-    *,
-    hosts: Sequence[Sequence[levels.Place]],
-    kinds: noise.Kinds,
-) -> levels.Fit:
-    if len(hosts) == 1 and len(hosts[0]) == 1:
-        return levels.fit(states, table, grid, prior)
-    return levels.fit_places(states, table, grid, prior, hosts=hosts, kinds=kinds)
+        result: Floats = np.zeros((max(group) + 1, len(KINDS), grid.points), dtype=np.float32)
+        for g, s in zip(group, sessions, strict=True):
+            result[g] += self._known[s.values, grid]
+        return result
 
 
 def _grid(sessions: Sequence[Session], states: Floats) -> levels.Grid:
@@ -236,11 +267,28 @@ def _grid(sessions: Sequence[Session], states: Floats) -> levels.Grid:
     return levels.Grid(float(np.floor(2 * (low - room)) / 2), float(np.ceil(2 * (high + room)) / 2))
 
 
-def _places(sessions: Sequence[Session]) -> list[list[levels.Place]]:
-    hosts: dict[str | None, list[int]] = {}
-    for i, s in enumerate(sessions):
-        hosts.setdefault(s.host, []).append(i)
-    return [[levels.Place(np.array(boots, dtype=np.int64), 0.0)] for boots in hosts.values()]
+def _stretches(sessions: Sequence[Session]) -> list[tuple[str | None, int]]:
+    """Host of each boot, and in which stretch of the host's time it was; without a time in the first."""
+    start: dict[str | None, float] = {}
+    for s in sessions:
+        if s.at is not None:
+            start[s.host] = min(start.get(s.host, s.at), s.at)
+    return [(s.host, 0 if s.at is None else int((s.at - start[s.host]) / STRETCH_S)) for s in sessions]
+
+
+def _places(stretches: Sequence[tuple[str | None, int]]) -> list[list[levels.Place]]:
+    """Per host its stretches in order."""
+    boots: dict[str | None, dict[int, list[int]]] = {}
+    for i, (host, number) in enumerate(stretches):
+        boots.setdefault(host, {}).setdefault(number, []).append(i)
+    result = []
+    for numbers in boots.values():
+        order = sorted(numbers)
+        hours = [(b - a) * STRETCH_S / 3600 for a, b in zip([order[0], *order], order, strict=False)]
+        result.append(
+            [levels.Place(np.array(numbers[n], dtype=np.int64), h) for n, h in zip(order, hours, strict=True)]
+        )
+    return result
 
 
 def _weigh_by_history(kinds: noise.Kinds, scale: Scale, history: Sequence[Session]) -> noise.Kinds:

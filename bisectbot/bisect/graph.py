@@ -110,7 +110,6 @@ class Candidates:
             raise UserError(f"bisection: bad commit {bad} and good {list(good)} contain the same commits")
         self.commits: Ints = np.concatenate([self.new, self.lost])
         self.index = {int(c): i for i, c in enumerate(self.commits)}
-        self._in_good = [graph.contains(g) for g in self.good]
 
     def __len__(self) -> int:
         return len(self.commits)
@@ -132,12 +131,8 @@ class Candidates:
             return (self.bad, commit)
         if commit == self.bad:
             return self.bad
-        missing = tuple(g for g, has in zip(self.good, self._lacking(commit), strict=True) if has)
+        missing = tuple(g for g, has in zip(self.good, self._with_good, strict=True) if not has[commit])
         return (*missing, commit) if missing else commit
-
-    def _lacking(self, commit: int) -> list[bool]:
-        has = self.graph.contains(commit)
-        return [not has[g] for g in self.good]
 
     def landmarks(self) -> list[Commit]:
         """Both ends, and where good has something that bad lacks, bad with all of it given back."""
@@ -157,6 +152,19 @@ class Candidates:
         if hypothesis >= len(self.new) and not found:
             found.append(self.bad)
         return list(dict.fromkeys(found)) or [self.good[0]]
+
+    @cached_property
+    def _with_good(self) -> list[list[bool]]:
+        """Per good commit: which commits contain it."""
+        found = []
+        for g in self.good:
+            has = [False] * len(self.graph)
+            has[g] = True
+            for commit in self.graph.order:
+                if not has[commit]:
+                    has[commit] = any(has[p] for p in self.graph.parents[commit])
+            found.append(has)
+        return found
 
     @cached_property
     def chain(self) -> bool:

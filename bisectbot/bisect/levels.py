@@ -66,7 +66,7 @@ class StepPrior:
     def density(self, step: Floats) -> Floats:
         total = np.zeros_like(step)
         for m, s, w in zip(self.mean, self.deviation, self.share, strict=True):
-            total += w / s * _exp(-0.5 * ((step - m) / s) ** 2)
+            total += w / s * np.exp(np.maximum(-0.5 * ((step - m) / s) ** 2, -20.0))
         density: Floats = total / np.sqrt(2 * np.pi)
         return density
 
@@ -81,10 +81,26 @@ class Fit:
     steps: Floats
     step: Floats
 
+    def joined(self, other: Fit, rows: Ints) -> Fit:
+        """Further kinds, for some of the rows; the rest is impossible under them."""
+
+        def wide(mine: Floats, theirs: Floats, empty: float) -> Floats:
+            padded = np.full((mine.shape[0], *theirs.shape[1:]), empty)
+            padded[rows] = theirs
+            return np.concatenate([mine, padded], axis=1)
+
+        return Fit(
+            wide(self.log_evidence, other.log_evidence, -np.inf),
+            wide(self.good, other.good, 0.0),
+            wide(self.bad, other.bad, 0.0),
+            self.steps,
+            wide(self.step, other.step, 0.0),
+        )
+
 
 def _exp(log: Floats) -> Floats:
     """exp, but never so small that products become denormal: those are slow, and nothing here needs them."""
-    result: Floats = np.exp(np.maximum(log, -40.0))
+    result: Floats = np.exp(np.maximum(log, -30.0))
     return result
 
 
@@ -222,20 +238,24 @@ def fit_places(
     for d, shift in enumerate(shifts):
         bad += _moved(joint[:, :, d], -int(shift), -np.inf)
     good = joint.sum(axis=2)
+    m = grid.points // COARSE
+    of_step = np.zeros((*total.shape, 2 * m - 1))
+    for d, shift in enumerate(shifts):
+        of_step[..., min(max(round(2 * shift / COARSE), 1 - m), m - 1) + m - 1] += joint[:, :, d].sum(axis=-1)
     return Fit(
         np.log(total) + top[..., 0, 0],
         np.repeat(good, 2, axis=-1) / 2,
         np.repeat(bad, 2, axis=-1) / 2,
-        steps,
-        joint.sum(axis=-1),
+        np.arange(1 - m, m, dtype=np.float64) * (grid.gap * COARSE),
+        of_step,
     )
 
 
 def _shifts(grid: Grid, prior: StepPrior) -> Ints:
-    """Steps considered, as multiples of the grid's gap: densely where the prior is."""
-    low = prior.mean[0] - 3.2 * prior.deviation[0]
-    high = prior.mean[0] + 3.2 * prior.deviation[0]
-    return np.arange(int(np.floor(low / grid.gap)), int(np.ceil(high / grid.gap)) + 1)
+    """Steps considered, as multiples of the grid's gap: where most of the prior is."""
+    low = int(np.floor((prior.mean[0] - 3.2 * prior.deviation[0]) / grid.gap))
+    high = int(np.ceil((prior.mean[0] + 3.2 * prior.deviation[0]) / grid.gap))
+    return np.arange(low, high + 1, max((high - low) // 24, 1))
 
 
 def _joint(states: Floats, tables: Floats, boots: Ints, shifts: Ints) -> Floats:

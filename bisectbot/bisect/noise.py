@@ -2,7 +2,7 @@
 
 A run is the level + the boot's own offset + noise of the run. Noise of a run has a core of deviation `sigma`
 and, with probability `stray`, a broad part; a boot's offset has deviation `ratio`·sigma, and with probability
-`odd` the boot is in another mode, anywhere within `mode`. All are in units of the expected step. None of them
+`odd` the boot is in another mode, `shift` ± `mode` away. All are in units of the expected step. None of them
 is known: a table of kinds covers them, and the data weigh the kinds.
 """
 
@@ -32,6 +32,7 @@ class Kinds:
     stray: Floats
     broad: Floats
     odd: Floats
+    shift: Floats
     mode: Floats
     drift: Floats
     log_prior: Floats
@@ -42,6 +43,10 @@ class Kinds:
     def take(self, index: NDArray[np.int64]) -> Kinds:
         return Kinds(*(getattr(self, f.name)[index] for f in fields(self)))
 
+    def joined(self, other: Kinds) -> Kinds:
+        """These and further kinds; the priors are left as they are."""
+        return Kinds(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
+
     @property
     def boot_variance(self) -> Floats:
         """Between boots that are in no other mode."""
@@ -50,7 +55,7 @@ class Kinds:
     @property
     def boot_spread(self) -> Floats:
         """Between boots, other modes included."""
-        return self.boot_variance + self.odd * self.mode**2
+        return self.boot_variance + self.odd * (self.mode**2 + (1 - self.odd) * self.shift**2)
 
     @property
     def run_variance(self) -> Floats:
@@ -65,19 +70,20 @@ def table(step_in_sigma: float = 3.0) -> Kinds:
         near_gauss = 0.01, max(5 * sigma, 0.3)
         heavy = 0.25, 3.2 * sigma  # close to Student's t with 3 degrees of freedom
         strays = 0.08, max(3 * sigma, 0.35)  # runs that may end up between the levels
-        rare = 0.01, max(2 * sigma, 0.5)
-        often_near, often_far = (0.3, max(2 * sigma, 0.45)), (0.3, max(2 * sigma, 0.9))
+        rare = 0.01, 0.0, max(2 * sigma, 0.5)
         for ratio, p_ratio in ((0.0, 0.5), (0.7, 0.15), (1.3, 0.15), (2.2, 0.2)):
             size = np.exp(-0.5 * (np.log(sigma * np.sqrt(1 + ratio**2) * step_in_sigma) / 1.3) ** 2)
             for tail, p_tail in ((near_gauss, 0.5), (heavy, 0.25), (strays, 0.25)):
                 rows.append((sigma, ratio, *tail, *rare, 0.85 * size * p_ratio * p_tail))
-        for odd in (often_near, often_far):
-            for ratio in (0.0, 0.7):
-                size = np.exp(-0.5 * (np.log(np.hypot(sigma, 0.5 * odd[1]) * step_in_sigma) / 1.3) ** 2)
-                rows.append((sigma, ratio, *near_gauss, *odd, 0.15 * size / 4))
-    sigma_, ratio_, stray, broad, odd_, mode, prior = np.array(rows).T
+        for apart in (0.25, 0.4, 0.6, 0.9, 1.35):  # two modes per boot, either one the rarer
+            if sigma < 0.7 * apart:
+                size = np.exp(-0.5 * (np.log(np.hypot(sigma, 0.46 * apart) * step_in_sigma) / 1.3) ** 2)
+                mode = 0.3, *near_gauss, 0.3
+                rows.append((sigma, *mode, -apart, 0.15 * apart, 0.15 * size / 10))
+                rows.append((sigma, *mode, apart, 0.15 * apart, 0.15 * size / 10))
+    sigmas, ratios, strays_, broad, odd, shift, modes, prior = np.array(rows).T
     drift = np.zeros(len(rows))
-    return Kinds(sigma_, ratio_, stray, broad, odd_, mode, drift, np.log(prior / prior.sum()))
+    return Kinds(sigmas, ratios, strays_, broad, odd, shift, modes, drift, np.log(prior / prior.sum()))
 
 
 @dataclass(frozen=True)
@@ -148,11 +154,11 @@ def sites(runs: Runs, kinds: Kinds) -> Sites:
         + 0.5 * np.log(2 * np.pi / summed)
     )
     log_weight = np.where(runs.possible, log_weight, -np.inf)
-    mean = mean + runs.center[:, None]
+    mean = np.broadcast_to(mean + runs.center[:, None], log_weight.shape)
     variance = kinds.boot_variance[:, None, None] + 1 / summed
-    odd, mode = kinds.odd[:, None, None], kinds.mode[:, None, None]
+    odd, shift, mode = (a[:, None, None] for a in (kinds.odd, kinds.shift, kinds.mode))
     return Sites(
-        np.concatenate([mean, mean], axis=-1),
+        np.concatenate([mean, mean - shift], axis=-1),
         np.concatenate([variance, variance + mode**2], axis=-1),
         np.concatenate([log_weight + np.log1p(-odd), log_weight + np.log(odd)], axis=-1),
     )

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-P_NONE: Final = 0.06
+P_NONE: Final = 0.1
 P_LOST: Final = 0.15
 P_TWO: Final = 0.04
 MOST_CLASSES: Final = 40
@@ -165,8 +165,15 @@ def infer(
     if _binary(sessions, history, effect):
         belief = Counted(sessions, x)
     else:
-        scale = _scale(candidates, observed, effect)
-        belief = Measured(sessions, x, scale, history, tables or Tables(), claimed=bool(effect))
+        belief = Measured(
+            sessions,
+            x,
+            [o.commit for o in observed],
+            scale=_scale(candidates, observed, effect),
+            history=history,
+            tables=tables or Tables(),
+            claimed=bool(effect),
+        )
     with np.errstate(divide="ignore"):
         log_weight = np.log(np.append(class_mass, P_NONE)) + belief.log_evidence
     in_class = class_mass.astype(np.float64)

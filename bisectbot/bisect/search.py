@@ -13,6 +13,7 @@ from bisectbot.bisect.belief import Tables
 from bisectbot.bisect.graph import Candidates, CommitGraph, members
 from bisectbot.bisect.planner import Planner, Situation
 from bisectbot.bisect.posterior import Observed, Posterior, infer, prior_mass
+from bisectbot.bisect.serial import serial
 from bisectbot.bisect.terms import Commit, Costs, Estimate, Evidence, Experiment, Session, State, Verdict
 from bisectbot.errors import UserError
 
@@ -123,6 +124,7 @@ class Search:
 
     # -- what to do next ---------------------------------------------------------------------------------
 
+    @serial
     def plan(
         self,
         idle: int = 1,
@@ -141,6 +143,7 @@ class Search:
         others = planner.choose(idle - len(reference), [*pending, *reference], sorted(booted or {}))
         return [*reference, *others]
 
+    @serial
     def prebuild(self, n: int, built: Collection[Commit] = (), pending: Sequence[Experiment] = ()) -> list[Commit]:
         """What idle builders should build ahead: commits likely to be wanted next."""
         if n < 1 or self.verdict().state is not State.RUNNING:
@@ -268,6 +271,7 @@ class Search:
         wall_s = max(host_s / self._hosts, rounds * (self._costs.build_s + self._costs.boot_s + self._costs.run_s))
         return Estimate(runs, math.ceil(OVERHEAD * bits), host_s, wall_s)
 
+    @serial
     def _posterior(self) -> Posterior:
         if self._known is None:
             mass = prior_mass(self._candidates, self._prior, self._alike)

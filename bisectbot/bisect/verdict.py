@@ -16,7 +16,7 @@ from bisectbot.bisect.terms import Commit, Evidence, Side, State, Verdict
 Ints = NDArray[np.int64]
 
 RANKED: Final = 20
-END_BOOTS: Final = 2
+END_BOOTS: Final = 4
 
 
 @dataclass(frozen=True)
