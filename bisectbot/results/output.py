@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bisectbot.errors import UserError
 from bisectbot.results.delivery import Outcome
 
 SKIP = 125
@@ -102,6 +103,81 @@ def read_plain(stdout: str, status: int) -> Plain:
     if wrong is not None:
         return Plain(Outcome.FAILED, message=f"no finite number: {_quoted(wrong)}")
     return Plain(Outcome.DONE, values=tuple(float(line) for line in bare))
+
+
+def read_chosen(stdout: str, status: int, kpi: str) -> Plain:
+    """What a run says about one KPI that a person chose on a command line; every number counts, there may be several.
+
+    ``kpi`` is a name (as for `read_kpis`), ``/REGEX/`` whose first group is the number, or a JSON path such as
+    ``$.jobs[0].read.iops`` or ``$.runs[*].seconds``. Raises UserError for one that is none of these.
+    """
+    if not kpi.startswith(("/", "$")):
+        reading = read_kpis(stdout, status, [kpi])
+        return Plain(reading.outcome, tuple(value for _, value in reading.samples), message=reading.message)
+    find = _by_pattern(kpi) if kpi.startswith("/") else _by_path(kpi)
+    if status == SKIP:
+        return Plain(Outcome.UNTESTABLE, message=f"the command said skip (exit status {SKIP})")
+    if status != 0:
+        return Plain(Outcome.FAILED, message=_exited(status))
+    found = find(stdout)
+    if not found:
+        return Plain(Outcome.FAILED, message=f"nothing in the output fits {kpi}")
+    values = [one.value for one in found if one.value is not None and math.isfinite(one.value)]
+    if len(values) < len(found):
+        wrong = next(one for one in found if one.value is None or not math.isfinite(one.value))
+        return Plain(Outcome.FAILED, message=f"no finite number for {kpi}: {_quoted(wrong.text)}")
+    return Plain(Outcome.DONE, values=tuple(values))
+
+
+def check_chosen(kpi: str) -> None:
+    """Raises UserError when ``kpi`` is nothing that `read_chosen` can look for."""
+    if kpi.startswith("/"):
+        _by_pattern(kpi)
+    elif kpi.startswith("$"):
+        _by_path(kpi)
+
+
+def _by_pattern(kpi: str) -> Callable[[str], list[_Said]]:
+    try:
+        pattern = re.compile(kpi.removeprefix("/").removesuffix("/"), re.MULTILINE)
+    except re.error as error:
+        raise UserError(f"{kpi}: no regular expression: {error}") from None
+    if not kpi.endswith("/") or len(kpi) < 2 or pattern.groups < 1:
+        raise UserError(f"{kpi}: write /REGEX/ with a group around the number, such as '/took (.*) ms/'")
+
+    def find(stdout: str) -> list[_Said]:
+        matches = [(match[0], (match[1] or "").strip()) for match in pattern.finditer(stdout)]
+        return [_Said("", text, float(word) if _NUMBER.fullmatch(word) else None) for text, word in matches]
+
+    return find
+
+
+def _by_path(kpi: str) -> Callable[[str], list[_Said]]:
+    if not re.fullmatch(r"\$(?:\.[^.\[\]]+|\[(?:\d+|\*)\])+", kpi):
+        raise UserError(f"{kpi}: no JSON path; write $.name.name[0] or $.list[*].name")
+    steps = [word.strip(".[]") for word in re.findall(r"\.[^.\[\]]+|\[[^\]]+\]", kpi)]
+
+    def find(stdout: str) -> list[_Said]:
+        try:
+            values = [json.loads(stdout)]
+        except (ValueError, RecursionError):
+            return []
+        for step in steps:
+            values = [inner for value in values for inner in _inside(value, step)]
+        found: list[_Said] = []
+        for value in values:
+            _flatten(kpi, value, found)
+        return found
+
+    return find
+
+
+def _inside(value: object, step: str) -> list[object]:
+    if isinstance(value, dict):
+        return list(value.values()) if step == "*" else [value[step]] if step in value else []
+    if isinstance(value, list):
+        return list(value) if step == "*" else value[int(step) :][:1] if step.isdigit() else []
+    return []
 
 
 def _exited(status: int) -> str:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bisectbot.errors import UserError
 from bisectbot.results.delivery import Outcome
-from bisectbot.results.output import Plain, read_kpis, read_plain
+from bisectbot.results.output import Plain, check_chosen, read_chosen, read_kpis, read_plain
 
 KPI = ["ops"]
 
@@ -114,3 +115,41 @@ def test_any_output_is_read_without_a_crash(stdout: str, status: int):
     reading = read_kpis(stdout, status, KPI)
     assert (reading.outcome is Outcome.DONE) == bool(reading.samples) == (reading.message == "")
     read_plain(stdout, status)
+
+
+@pytest.mark.parametrize(
+    ("kpi", "stdout", "values"),
+    [
+        ("ops", "ops: 3", (3.0,)),
+        ("/took (\\S+) ms/", "step took 3 ms\nstep took 4.5 ms\n", (3.0, 4.5)),
+        ("$.jobs[0].iops", '{"jobs": [{"iops": 7}, {"iops": 8}]}', (7.0,)),
+        ("$.jobs[*].iops", '{"jobs": [{"iops": 7}, {"iops": 8}]}', (7.0, 8.0)),
+        ("$[1]", "[1, 2]", (2.0,)),
+    ],
+)
+def test_a_kpi_chosen_by_name_pattern_or_path(kpi: str, stdout: str, values: tuple[float, ...]):
+    assert read_chosen(stdout, 0, kpi) == Plain(Outcome.DONE, values=values)
+
+
+@pytest.mark.parametrize(
+    ("kpi", "stdout", "message"),
+    [
+        ("ops", "", "no number for ops in the output"),
+        ("/took (.*) ms/", "took ages", "nothing in the output fits /took (.*) ms/"),
+        ("/took (.*) ms/", "took nan ms", 'no finite number for /took (.*) ms/: "took nan ms"'),
+        ("/took (.*) ms/", "took long ms", 'no finite number for /took (.*) ms/: "took long ms"'),
+        ("$.a.b", '{"a": 1}', "nothing in the output fits $.a.b"),
+        ("$.a", "no json", "nothing in the output fits $.a"),
+        ("$.a", '{"a": "7"}', 'no finite number for $.a: "$.a: "7""'),
+    ],
+)
+def test_a_chosen_kpi_that_is_not_there_fails_the_run(kpi: str, stdout: str, message: str):
+    assert read_chosen(stdout, 0, kpi) == Plain(Outcome.FAILED, message=message)
+    assert read_chosen(stdout, 125, kpi).outcome is Outcome.UNTESTABLE
+    assert read_chosen(stdout, 1, kpi) == Plain(Outcome.FAILED, message="exit status 1")
+
+
+@pytest.mark.parametrize("kpi", ["/no group/", "/(", "/(x", "/", "//", "$", "$.", "$.a[", "$a"])
+def test_a_kpi_that_cannot_be_looked_for_is_refused(kpi: str):
+    with pytest.raises(UserError, match=r"^[$/]"):
+        check_chosen(kpi)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from bisectbot.errors import InfraError, Untestable
@@ -12,7 +13,7 @@ from bisectbot.source.git import Git
 from workers import process
 from workers.archive import matching, pack
 from workers.builders.base import Built, Workshop
-from workers.process import Command, Cut, Ended, clean_environment
+from workers.process import Command, Cut, Ended, Stop, clean_environment
 
 EPOCH = "315532800"  # 1980: what tools that print the time of the build are to print
 OUTPUT_LIMIT = 200 * 2**20
@@ -38,9 +39,7 @@ class CommandBuilder:
             timeout_s=shop.clock.real(recipe.timeout_s),
             output_limit=OUTPUT_LIMIT,
         )
-        oom_kills = _oom_kills()
-        ended = process.run(command, log, owner=shop.owner, stop=shop.stop, hold=shop.hold)
-        _judge(recipe, ended, log, oom=_oom_kills() > oom_kills)
+        make(command, log, owner=shop.owner, stop=shop.stop, hold=shop.hold)
         names = _outputs(recipe, shop.tree)
         archive = shop.folder / "archive"
         try:
@@ -49,21 +48,27 @@ class CommandBuilder:
             raise InfraError(f"the outputs cannot be packed: {error}") from error
 
 
-def _judge(recipe: BuildRecipe, ended: Ended, log: Path, *, oom: bool) -> None:
-    """Whose fault a build is that failed; returns if it did not."""
+def make(command: Command, log: Path, *, owner: str = "", stop: Stop | None = None, hold: Sequence[int] = ()) -> Ended:
+    """Run a build; all that it prints goes to ``log``.
+
+    Raises Untestable, with the first errors, when the commit is to blame for its failure, InfraError when it was
+    stopped or the machine is to blame.
+    """
+    oom_kills = _oom_kills()
+    ended = process.run(command, log, owner=owner, stop=stop, hold=hold)
     match ended.cut:
         case Cut.STOPPED:
             raise InfraError("stopped")
         case Cut.TIMEOUT:
-            raise Untestable(f"does not build: no end after {recipe.timeout_s:g} s")
+            raise Untestable(f"does not build: no end after {ended.seconds:.3g} s")
         case Cut.OUTPUT:
-            raise Untestable(f"does not build: more than {OUTPUT_LIMIT} bytes of output")
+            raise Untestable(f"does not build: more than {command.output_limit} bytes of output")
     if ended.status == 0:
-        return
+        return ended
     machine = _MACHINE.search(_tail(log))
     if machine:
         raise InfraError(f"the build failed on this machine: {machine[0].decode()}")
-    if oom or ended.status == 137:
+    if ended.status == 137 or _oom_kills() > oom_kills:
         raise InfraError("the build was killed, probably for want of memory")
     if shutil.disk_usage(log.parent).free < 2**20:
         raise InfraError(f"the build failed on a full disk ({log.parent})")
