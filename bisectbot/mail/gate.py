@@ -123,13 +123,15 @@ def is_robot(box: Mailbox) -> bool:
 
 def _identities(subject: str, text: str) -> list[str]:
     reasons = [f"names another robot: {found.group()!r}" for found in [_OTHERS.search(f"{subject}\n{text}")] if found]
-    if found := _INTEL.search(_own_words(text)):
-        line = text[: text.find(found.group())].count("\n") + 1
-        reasons.append(f"names {found.group()} in its own words (near line {line})")
+    own = _own_words(text)
+    if found := _INTEL.search(own):
+        reasons.append(
+            f"names {found.group()} in its own words, line {own.count(chr(10), 0, found.start()) + 1} of the body"
+        )
     return reasons
 
 
 def _own_words(text: str) -> str:
-    """``text`` without what it quotes: commit titles and lines that state facts on machines and commits."""
-    unquoted = _QUOTED_TITLE.sub("", text)
-    return "\n".join(line for line in unquoted.split("\n") if not _FACT_LINE.match(line))
+    """``text`` without what it quotes, commit titles and lines that state facts; its lines keep their numbers."""
+    unquoted = _QUOTED_TITLE.sub(lambda title: "\n" * title.group().count("\n"), text)
+    return "\n".join("" if _FACT_LINE.match(line) else line for line in unquoted.split("\n"))

@@ -123,14 +123,15 @@ class Decision:
 def decide(policy: Policy, matter: Matter, record: Record, *, approved_by: str = "") -> Decision:
     """To whom the letter about ``matter`` goes, and whether it must wait for approval.
 
-    A correction goes to whoever got the wrong letter, on every rung but files; what follows a letter goes no further
-    than that did, for nobody else knows what it is about. Without anybody left on a rung the letter falls to the
-    operators; without operators it is a file.
+    A correction goes to whoever got the wrong letter, on every rung; where only files are written by now it is held,
+    so that a person can still send it. What follows a letter goes no further than that did, for nobody else knows
+    what it is about. Without anybody left on a rung the letter falls to the operators; without operators it is a file.
     """
     rung = rung_for(policy, matter.tree, matter.testcase)
     if matter.thread_rung is not None and matter.kind is not Kind.CORRECTION:
         rung = min(rung, matter.thread_rung)
-    if rung is Rung.FILES:
+    correcting = matter.kind is Kind.CORRECTION and bool(matter.earlier)
+    if rung is Rung.FILES and not correcting:
         return Decision(Way.FILE, rung)
     if matter.kind is Kind.REPORT and _below_bar(policy, matter):
         return Decision(Way.DIGEST, rung)
@@ -146,8 +147,12 @@ def decide(policy: Policy, matter: Matter, record: Record, *, approved_by: str =
     if not to:
         return Decision(Way.FILE, Rung.FILES, dropped=dropped)
     held = None
-    if rung is Rung.LISTS and matter.kind is not Kind.CORRECTION and not approved_by:
+    if rung is Rung.FILES:
+        held = f"only files are written now, but {len(to)} got the letter that this corrects"
+    elif rung is Rung.LISTS and not correcting:
         held = _unproven(policy, record)
+    if approved_by:
+        held = None
     return Decision(Way.MAIL, rung, to, tuple(box for box in cc if box not in to), held, dropped)
 
 

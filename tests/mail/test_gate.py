@@ -37,7 +37,7 @@ def test_what_the_report_room_writes_may_leave(file: Path):
         ("| Reported-by: kernel test robot <x@example.org>", "names another robot: 'kernel test robot'"),
         ("0-DAY CI Kernel Test Service", "names another robot: '0-DAY'"),
         ("https://download.01.org/archive", "names another robot: '01.org'"),
-        ("Results are based on internal Intel analysis", "names Intel in its own words (near line 1)"),
+        ("Results are based on internal Intel analysis", "names Intel in its own words, line 1 of the body"),
     ],
 )
 def test_what_is_held(text: str, reason: str):
@@ -65,6 +65,20 @@ def test_a_table_without_rows_is_seen_in_the_text():
     assert reason == "the table at line 12 of the body has no rows"
     (reason,) = reasons_to_hold(letter(body=head))
     assert reason == "the table at line 12 of the body has no rows"
+
+
+def test_the_line_is_named():
+    text = 'commit: 93b7d0a2c4 ("x86: Intel\n        quirks")\ntest machine: Intel(R)\n\nBy Intel.\n'
+    assert reasons_to_hold(letter(body=text)) == ("names Intel in its own words, line 5 of the body",)
+
+
+def test_public_mails_of_another_robot_are_all_held():
+    """Those beside the checkout, where they are."""
+    for file in (Path(__file__).parents[2].parent / "shared" / "lkp" / "reports").glob("*.txt"):
+        text = file.read_text(encoding="utf-8", errors="replace").partition("\n\n")[2]
+        reasons = " ".join(reasons_to_hold(letter(body=text)))
+        assert "names another robot" in reasons, file
+        assert "no rows" not in reasons, file
 
 
 def test_promises_are_kept():

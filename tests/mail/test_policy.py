@@ -121,6 +121,15 @@ def test_a_correction_goes_to_whoever_got_the_wrong_letter_without_approval():
     assert decide(policy(Rung.LISTS), matter, Record()).held is None
 
 
+def test_a_correction_after_a_retreat_to_files_waits_for_a_person():
+    matter = replace(MATTER, kind=Kind.CORRECTION, earlier=(AUTHOR, LIST))
+    decision = decide(policy(Rung.FILES), matter, Record())
+    assert (decision.way, decision.to) == (Way.MAIL, (AUTHOR, LIST))
+    assert decision.held == "only files are written now, but 2 got the letter that this corrects"
+    assert decide(policy(Rung.FILES), matter, Record(), approved_by="grace").held is None
+    assert decide(policy(Rung.FILES), replace(matter, earlier=()), Record()).way is Way.FILE
+
+
 @pytest.mark.parametrize("rung", list(Rung))
 def test_a_follow_up_goes_no_further_than_what_it_follows(rung: Rung):
     matter = replace(MATTER, kind=Kind.FOLLOWUP, thread_rung=rung)
