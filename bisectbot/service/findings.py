@@ -34,7 +34,9 @@ from bisectbot.service.context import Context
 from bisectbot.service.searches import Loaded, load
 from bisectbot.service.series import kpi_spec
 from bisectbot.source.history import Change, CommitInfo, changes, facts
-from bisectbot.store.tables import Bisection, Build, Run, Step
+from bisectbot.store.tables import Artifact, Bisection, Build, Run, Step
+
+BOOT_LOGS = ("dmesg", "kmsg")
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def describe(context: Context, session: Session, row: Bisection, blamed: Blamed,
         ),
         also=_also(session, row),
         notes=(f"Why the search stopped: {blamed.verdict.reason}.",) if blamed.verdict.reason else (),
-        explanation=_explanation(context, blamed, matrices, table),
+        explanation=_explanation(context, session, blamed, (before, after), table),
         tables=(table,),
         archive=f"{archive}/{message_id.strip('<>')}" if archive else "",
         reproduce=tuple(_reproduce(row, job, blamed)),
@@ -227,11 +229,22 @@ def _matrices(
     return MatrixSet(matrices, axes)
 
 
-def _explanation(context: Context, blamed: Blamed, matrices: MatrixSet, table: Table) -> Explanation:
-    """What might explain the change, as far as the runs' stats and the patch itself tell."""
+def _explanation(
+    context: Context, session: Session, blamed: Blamed, runs: tuple[list[Run], list[Run]], table: Table
+) -> Explanation:
+    """What might explain the change: the boot logs that runs kept, their stats, and the patch itself."""
+    logs = [_boot_logs(context, session, side) for side in runs]
     patch = context.mirror.git.run("show", "--format=", "-U0", blamed.commit.sha)
-    measured = {name for matrix in matrices.matrices.values() for name in matrix.stats}
-    return explain(Traces(), Traces(), table, touched_functions(patch), measured)
+    measured = {name for side in runs for run in side[:1] for name in stats_of(session, context.artifacts, run)}
+    return explain(Traces(logs[0]), Traces(logs[1]), table, touched_functions(patch), measured)
+
+
+def _boot_logs(context: Context, session: Session, runs: list[Run]) -> tuple[str, ...]:
+    """The kernel log of each boot, as the first of its runs kept it."""
+    by_boot = {run.boot_id or -run.id: run.id for run in reversed(runs)}
+    query = select(Artifact.sha256).where(Artifact.run_id.in_(by_boot.values()), Artifact.name.in_(BOOT_LOGS))
+    shas = session.execute(query.order_by(Artifact.run_id)).scalars()
+    return tuple(context.artifacts.read(sha).decode(errors="replace") for sha in shas)
 
 
 def _reproduce(row: Bisection, job: Job, blamed: Blamed) -> list[str]:

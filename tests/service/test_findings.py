@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from sqlalchemy import select
 
+from bisectbot.jobs.assignment import RunAssignment
 from bisectbot.report import from_json
+from bisectbot.results.delivery import ArtifactRef, RunDelivery
 from bisectbot.service.commands import submit_bisection
 from bisectbot.service.requests import BisectArguments
 from bisectbot.store.tables import Report
@@ -16,6 +19,15 @@ from tests.support.lab import BRANCH, KPI, TREE, Lab
 def test_a_bisection_that_was_asked_for_is_reported_with_evidence_and_table(lab: Lab) -> None:
     shas = lab.upstream.line([100.0] * 5 + [90.0] * 3)
     lab.upstream.push(shas[-1])
+    plain = lab.measured
+
+    def with_boot_log(given: RunAssignment) -> RunDelivery:
+        delivery = plain(given)
+        cpus = 48 if delivery.samples[0][1] < 95 else 168
+        log = f"[    1.{delivery.run:06}][    T0] smpboot: Allowing {cpus} CPUs\n".encode()
+        return replace(delivery, artifacts=(ArtifactRef("dmesg", lab.context.artifacts.put([log]), len(log)),))
+
+    lab.measured = with_boot_log  # type: ignore[method-assign]
     lab.tick()
     submit_bisection(lab.context, "ada", BisectArguments(TREE, BRANCH, shas[0], shas[-1], kpi=KPI))
     lab.work()
@@ -27,6 +39,10 @@ def test_a_bisection_that_was_asked_for_is_reported_with_evidence_and_table(lab:
     assert report.evidence is not None
     assert min(len(report.evidence.parent.values), len(report.evidence.culprit.values)) >= 2
     assert report.explanation is not None
+    (difference,) = report.explanation.differences
+    assert difference.of == "boot logs"
+    assert [line.partition("smpboot: ")[2] for line in difference.parent] == ["Allowing 168 CPUs"]
+    assert [line.partition("smpboot: ")[2] for line in difference.culprit] == ["Allowing 48 CPUs"]
     (table,) = report.tables
     assert [column.text for column in table.columns] == [report.parent.named, report.commit.named]
     [row] = [row for row in table.rows if row.name == KPI]  # also when a verdict needed two runs a side only
