@@ -11,18 +11,19 @@ from bisectbot import __version__
 from bisectbot.errors import InfraError, UserError
 from bisectbot.service.claims import HostHeldError
 from bisectbot.service.context import Context
-from bisectbot.web import api, workers
+from bisectbot.web import api, git, workers
 from bisectbot.web.metrics import StoreCollector
 
 log = structlog.get_logger()
 
 
 def create_app(context: Context) -> FastAPI:
-    """The application for ``context``: JSON API, metrics and the workers' endpoint."""
+    """The application for ``context``: JSON API, metrics, the workers' endpoint and their git."""
     app = FastAPI(title="bisectbot", version=__version__, openapi_url="/api/openapi.json", docs_url="/api/docs")
     app.state.context = context
     app.include_router(api.router)
     app.include_router(workers.router)
+    app.include_router(git.router)
     registry = CollectorRegistry()
     registry.register(StoreCollector(context))
 

@@ -22,7 +22,7 @@ BODY_LIMIT = 64 << 20
 """Bytes of a claim or a delivery; what is larger belongs into an artifact."""
 
 
-def _authorised(request: Request) -> None:
+def authorised(request: Request) -> None:
     """Only holders of the workers' secret come in."""
     context: Context = request.app.state.context
     try:
@@ -50,7 +50,7 @@ async def _body(request: Request) -> bytes:
 
 Ctx = Annotated[Context, Depends(_context)]
 Body = Annotated[bytes, Depends(_body)]
-router = APIRouter(prefix="/worker", dependencies=[Depends(_authorised)], include_in_schema=False)
+router = APIRouter(prefix="/worker", dependencies=[Depends(authorised)], include_in_schema=False)
 
 
 def _json(value: object | None) -> Response:

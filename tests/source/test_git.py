@@ -107,6 +107,26 @@ def test_a_command_without_end_is_killed_with_its_children(git: Git) -> None:
     assert b"sleep 987" not in listing
 
 
+def test_what_a_command_prints_is_streamed_and_what_it_is_given_read(git: Git) -> None:
+    echo = "alias.echo=!cat; echo done"
+    given = b"x" * 1_000_000
+    chunks = list(git.stream("-c", echo, "echo", input=given))
+    assert b"".join(chunks) == given + b"done\n"
+    assert max(map(len, chunks)) <= 65536
+    with pytest.raises(GitError, match="exit status 3"):
+        list(git.stream("-c", "alias.fail=!exit 3", "fail"))
+    with pytest.raises(GitError, match=r"silent for 0\.2 s"):
+        list(git.stream("-c", "alias.wait=!sleep 985", "wait", silence=0.2))
+    assert not _children()
+
+
+def test_a_reader_that_ends_early_ends_the_command(git: Git) -> None:
+    stream = git.stream("-c", "alias.endless=!yes", "endless")
+    assert next(stream).startswith(b"y\n")
+    stream.close()
+    assert not _children()
+
+
 def test_a_silent_command_is_killed_a_talking_one_is_not(git: Git) -> None:
     talking = "alias.talk=!for i in 1 2 3 4 5 6; do echo $i >&2; sleep 0.3; done"
     assert git.watched("-c", talking, "talk", silence=1.5).split() == list("123456")

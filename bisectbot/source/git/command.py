@@ -16,7 +16,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from git import Git as Command
@@ -191,6 +191,23 @@ class Git:
             process.wait()
         self._check(args, process.returncode, err)
         return decode(err)
+
+    def stream(self, *args: str, input: bytes = b"", silence: float = SILENCE) -> Generator[bytes]:  # noqa: A002
+        """What the command prints, as it prints it. A reader that ends early ends the command.
+
+        Raises GitError when it fails, or when it was silent for ``silence`` s and therefore killed.
+        """
+        with self._start(args, stdin=subprocess.PIPE) as process, _served(process, input) as errors:
+            assert process.stdout is not None
+            while True:
+                if not select.select([process.stdout], [], [], silence)[0]:
+                    raise GitError(f"git {args[0]} in {self.path}: silent for {silence:g} s, killed", -9, "")
+                chunk = os.read(process.stdout.fileno(), 65536)
+                if not chunk:
+                    break
+                yield chunk
+            process.wait()
+        self._check(args, process.returncode, bytes(errors))
 
     def resolve(self, rev: str) -> str:
         """The commit that ``rev`` names, 40 hex digits.
