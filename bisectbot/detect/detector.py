@@ -9,6 +9,7 @@ import numpy as np
 
 from bisectbot.detect.calibration import probability
 from bisectbot.detect.heads import Heads, Origins, Runs, collapse, read
+from bisectbot.detect.hosts import level
 from bisectbot.detect.judge import Judged, judge
 from bisectbot.detect.locate import locate
 from bisectbot.detect.noise import Signal, signal
@@ -54,6 +55,7 @@ class Detector:
 
     kpi: Kpi | None = None
     _heads: Heads = field(default_factory=Heads.none, init=False)  # from the start of the window on
+    _origins: list[tuple[Runs, tuple[str, ...]]] = field(default_factory=list, init=False)  # of the same, if known
     _start: int = field(default=0, init=False)  # of the window
     _origin: int = field(default=0, init=False)  # of the environment: head of the last break
     _settled: list[Step] = field(default_factory=list, init=False)
@@ -84,8 +86,10 @@ class Detector:
     ) -> list[Step]:
         """Add many heads at once; ``breaks`` and ``anchors`` count from the first head ever."""
         at = len(self)
+        origins: list[tuple[Runs, tuple[str, ...]]] = [((), ())] * len(series)
         if sessions is not None:
-            series = collapse(series, sessions, first=at)
+            series, hosts = collapse(series, sessions, first=at)
+            origins = list(zip(series, hosts, strict=True))
         heads = read(series, first=at)
         stop = at + len(heads)
         cuts = _indexes(breaks, at, stop, "break")
@@ -93,7 +97,7 @@ class Detector:
         for left, right in zip([at, *cuts], [*cuts, stop], strict=True):
             if left in cuts:
                 self._break(left)
-            self._take(heads.slice(left - at, right - at))
+            self._take(heads.slice(left - at, right - at), origins[left - at : right - at])
         return self.steps()
 
     def accept(self, index: int) -> None:
@@ -110,18 +114,20 @@ class Detector:
 
     def _break(self, at: int) -> None:
         self._settled += self._look()
-        self._heads, self._start, self._origin = Heads.none(), at, at
+        self._heads, self._origins, self._start, self._origin = Heads.none(), [], at, at
 
-    def _take(self, heads: Heads) -> None:
+    def _take(self, heads: Heads, origins: list[tuple[Runs, tuple[str, ...]]]) -> None:
         taken = 0
         while taken < len(heads):
             room = WINDOW - len(self._heads)
             self._heads = Heads.join([self._heads, heads.slice(taken, taken + room)])
+            self._origins += origins[taken : taken + room]
             taken += room
             if len(self._heads) == WINDOW:
                 limit = self._start + SETTLED
                 self._settled += [step for step in self._look() if step.index < limit]
                 self._heads = self._heads.slice(ADVANCE, WINDOW)
+                del self._origins[:ADVANCE]
                 self._start += ADVANCE
 
     def _look(self) -> list[Step]:
@@ -132,7 +138,7 @@ class Detector:
         known = [step.index for step in self._settled if self._start < step.index < settled]
         known += [anchor for anchor in self._anchors if self._start < anchor < len(self)]
         fixed = np.unique(np.array(known, np.int64)) - self._start
-        sign = signal(self._heads)
+        sign = signal(self._levelled())
         bounds = split(sign, fixed)
         judged = judge(sign, bounds, fixed)
         steps = _steps(sign, judged, self._start, self.kpi)
@@ -142,6 +148,15 @@ class Detector:
             for step, told in zip(steps, new, strict=True)
             if told and step is not None and step.index >= settled and not self._accepted(step)
         ]
+
+    def _levelled(self) -> Heads:
+        """The window's heads without the offsets between hosts, where these are known and several."""
+        if len({host for _, hosts in self._origins for host in hosts}) < 2:
+            return self._heads
+        runs, hosts = zip(*self._origins, strict=True)
+        if not all(runs):  # some heads came without sessions
+            return self._heads
+        return read(level(runs, hosts))
 
     def _accepted(self, step: Step) -> bool:
         return any(step.interval[0] <= anchor <= step.interval[1] for anchor in self._anchors)

@@ -99,24 +99,28 @@ def _middle_half(rank: Ints, count: Ints) -> Floats:
     return share
 
 
-def collapse(series: Sequence[Runs], sessions: Sequence[Origins | None], *, first: int = 0) -> list[Runs]:
+def collapse(
+    series: Sequence[Runs], sessions: Sequence[Origins | None], *, first: int = 0
+) -> tuple[list[Runs], list[tuple[str, ...]]]:
     """One result per boot, the mean of its runs: repeating a run in one boot says nothing of the next boot.
 
-    A head whose runs are all from one boot, or of unknown origin, keeps its runs.
+    A head whose runs are all from one boot, or of unknown origin, keeps its runs. Also returns the host of every
+    result, an empty name where it is unknown. Raises UserError where sessions do not fit the runs.
     """
     if len(sessions) != len(series):
         raise UserError(f"{len(series)} heads but sessions for {len(sessions)}: give one list (or None) per head")
-    return [_boots(runs, origins, first + at) for at, (runs, origins) in enumerate(zip(series, sessions, strict=True))]
+    pairs = [_boots(runs, origins, first + at) for at, (runs, origins) in enumerate(zip(series, sessions, strict=True))]
+    return [runs for runs, _ in pairs], [hosts for _, hosts in pairs]
 
 
-def _boots(runs: Runs, origins: Origins | None, head: int) -> Runs:
+def _boots(runs: Runs, origins: Origins | None, head: int) -> tuple[Runs, tuple[str, ...]]:
     if origins is None:
-        return runs
+        return runs, ("",) * len(runs)
     if len(origins) != len(runs):
         raise UserError(f"head {head}: {len(runs)} runs but sessions for {len(origins)}")
     boots: dict[tuple[str, str | int], list[float]] = {}
     for value, origin in zip(runs, origins, strict=True):
         boots.setdefault((origin[0], origin[1]), []).append(value)
     if len(boots) == 1:
-        return runs
-    return [sum(values) / len(values) for values in boots.values()]
+        return runs, tuple(origin[0] for origin in origins)
+    return [sum(values) / len(values) for values in boots.values()], tuple(host for host, _ in boots)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -95,6 +97,31 @@ def test_runs_of_one_boot_are_one_result():
     assert find_steps(series, sessions=sessions) == []
 
 
+@pytest.mark.parametrize("every", [1, 7, 30])
+def test_a_change_of_host_is_no_step(every: int):
+    """Two hosts 5 % apart, taking turns every so many heads, the last time for good: and one real step of 3 %."""
+    rng = np.random.default_rng(12)
+    series, sessions = [], []
+    for head in range(90):
+        host = "ab"[head // every % 2]
+        series.append((100 + 5.0 * (host == "b") + 3.0 * (head >= 50) + 0.3 * rng.standard_normal(2)).tolist())
+        sessions.append([Origin(host, head)] * 2)
+    (step,) = find_steps(series, sessions=sessions)
+    assert step.index == 50
+    detector = Detector()
+    assert [detector.append(*pair) for pair in zip(series, sessions, strict=True)][-1] == [step]
+
+
+def test_runs_on_two_hosts_at_each_head_are_levelled():
+    rng = np.random.default_rng(13)
+    series, sessions = [], []
+    for head in range(60):
+        hosts = ["a", "b"] if head % 3 else ["a", "a"]
+        series.append([100 + 8.0 * (host == "b") + 0.5 * float(rng.standard_normal()) for host in hosts])
+        sessions.append([Origin(host, f"{head}.{at}") for at, host in enumerate(hosts)])
+    assert find_steps(series, sessions=sessions) == []
+
+
 def test_sessions_must_fit_the_runs():
     with pytest.raises(UserError, match="head 1: 2 runs but sessions for 1"):
         find_steps([[1.0], [1.0, 2.0]], sessions=[[("h", 1)], [("h", 1)]])
@@ -122,3 +149,18 @@ def test_every_family_of_noise(family: Family):
         sample = family.sample(seed)
         tally.add(indexes(sample.series), sample)
     assert tally.found <= (4 if family.name == "null_drift" else 1)
+
+
+def test_real_repeats_are_quiet():
+    """Five little programs on a busy machine, three passes over the same heads: nothing changed but the noise."""
+    found = heads = 0
+    for path in sorted((Path(__file__).parent / "data").glob("*.csv")):
+        values = [float(line) for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+        third = len(values) // 3
+        series = [
+            list(runs) for runs in zip(values[:third], values[third : 2 * third], values[2 * third :], strict=False)
+        ]
+        found += len(find_steps(series))
+        heads += len(series)
+    assert heads >= 4000
+    assert found <= heads * 30 / 10_000
