@@ -44,7 +44,10 @@ class Belief(Protocol):
         """Log evidence of pairs of changes: boots with only the first, and with both, each (pairs, N)."""
 
     def keep_two(self, pairs: NDArray[np.int64]) -> None:
-        """Which of those pairs become rows after all others."""
+        """Which of those pairs become rows after all others, the likeliest first."""
+
+    def first_share(self) -> float:
+        """Of the likeliest pair: the part of the whole step that the first of both makes."""
 
     def expected(self, runs: int, session: int | None = None) -> Floats:
         """Probability of each outcome of `runs` runs: (rows, 3 sides, outcomes); sides as in `Side`.
@@ -193,6 +196,16 @@ class Measured:
         flat = outcome.reshape(-1, BINS)
         return np.stack([side.reshape(len(side), -1) @ flat for side in sides], axis=1)
 
+    def first_share(self) -> float:
+        assert self._two is not None
+        few, _ = self._planned
+        own = softmax(self._two.log_evidence[0] + self._kinds.log_prior[few])
+        at = self._grid.thinned(COARSE).at
+        good, middle, bad = (
+            float(own @ (level[0] @ at)) for level in (self._two.good, self._two.middle, self._two.bad)
+        )
+        return (middle - good) / (bad - good) if bad != good else 1.0
+
     @cached_property
     def _planned(self) -> tuple[NDArray[np.int64], Floats]:
         """For planning the likeliest kinds do; their shares per row."""
@@ -327,6 +340,9 @@ class Counted:
 
     def keep_two(self, pairs: NDArray[np.int64]) -> None:
         raise NotImplementedError
+
+    def first_share(self) -> float:
+        return 1.0
 
     def step(self) -> tuple[Floats, Floats]:
         a, b = self._fit.beta[..., 0], self._fit.beta[..., 1]

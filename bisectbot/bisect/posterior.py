@@ -20,7 +20,7 @@ Bools = NDArray[np.bool_]
 
 P_NONE: Final = 0.1
 P_LOST: Final = 0.15
-P_TWO: Final = 0.04
+P_TWO: Final = 0.06
 MOST_CLASSES: Final = 40
 KEPT_PAIRS: Final = 10
 """Prior that nothing changed; where good has commits that bad lacks, that one of those matters; that two did."""
@@ -231,7 +231,7 @@ def _binary(sessions: Sequence[Session], history: Sequence[Session], effect: flo
 def _scale(candidates: Candidates, observed: Sequence[Observed], effect: float | None) -> Scale:
     """The claim, or what both ends show, or the range of what was seen so far."""
     values = np.array([v for o in observed for v in o.session.values])
-    shift = observed[0].session.values[0]
+    shift = float(np.median(observed[0].session.values))
     if effect:
         return Scale(shift, effect)
     ends = []

@@ -16,6 +16,9 @@ from bisectbot.bisect.terms import Commit, Evidence, Side, State, Verdict
 Ints = NDArray[np.int64]
 
 RANKED: Final = 20
+SECOND_DOUBT: Final = 0.05
+SECOND_SURE: Final = 0.9
+"""A second change is looked for from the one probability on, and found at the other."""
 END_BOOTS: Final = 4
 
 
@@ -140,23 +143,49 @@ def decide(
     if none >= confidence and not end_boots_missing(candidates, observed, skipped):
         state, probability = State.NOT_REPRODUCED, none
         reason = f"both ends are alike: bad minus good lies in {_span(interval)}"
-    elif finding.probability >= confidence and not finding.missing:
+    elif finding.probability >= confidence and not finding.missing and not _second_open(posterior, finding):
         state, reason = _found(candidates, finding)
     elif budget is not None and spent >= budget:
         state, reason = State.GAVE_UP, f"{spent:.0f} s of hosts spent of a budget of {budget:.0f} s"
     suspects = tuple(int(c) for c in candidates.commits[finding.group])
+    others, share = _others(posterior, finding) if state is not State.RUNNING else ((), 1.0)
+    if others:
+        reason += f"; it makes {share:.0%} of the change, another commit the rest"
     named = state in {State.CULPRIT, State.CHANGE_ON_GOOD_SIDE} and len(suspects) == 1
     return Verdict(
         state=state,
         culprit=suspects[0] if named else None,
         probability=probability,
         suspects=() if state is State.NOT_REPRODUCED else suspects,
+        others=others,
+        share=share,
         ranking=ranking(posterior),
         effect=measured,
         reason=reason,
         interval=interval,
         evidence=tuple(evidence(posterior, observed, confidence)),
     )
+
+
+def _second_open(posterior: Posterior, finding: Finding) -> bool:
+    """Is a second culprit likely, and not yet found?"""
+    if posterior.two < SECOND_DOUBT:
+        return False
+    rest = posterior.involved()
+    rest[finding.group] = 0.0
+    return bool(rest.max() < SECOND_SURE * posterior.two)
+
+
+def _others(posterior: Posterior, finding: Finding) -> tuple[tuple[int, ...], float]:
+    """The second culprit, if there is one, and the share of the first named."""
+    rest = posterior.involved()
+    rest[finding.group] = 0.0
+    second = int(rest.argmax())
+    if posterior.belief is None or posterior.two < 0.5 or rest[second] < 0.5:
+        return (), 1.0
+    first_share = posterior.belief.first_share()
+    before = bool(posterior.candidates.sees(int(posterior.candidates.commits[second]))[finding.group[0]])
+    return (int(posterior.candidates.commits[second]),), first_share if before else 1 - first_share
 
 
 def _found(candidates: Candidates, finding: Finding) -> tuple[State, str]:
