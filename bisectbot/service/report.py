@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 import structlog
@@ -160,8 +161,6 @@ def _store(context: Context, session: Session, row: Bisection, draft: _Draft) ->
 
 def to_plain_twin(model: ReportModel) -> dict[str, object]:
     """The machine-readable twin, as a JSON column holds it."""
-    import json  # noqa: PLC0415
-
     twin: dict[str, object] = json.loads(to_json(model))
     return twin
 
@@ -200,6 +199,8 @@ def _post(context: Context, session: Session, stored: Report, draft: _Draft) -> 
     held = list(reasons_to_hold(letter, Contents(tables=tables)))
     if decision.held is not None:
         held.append(decision.held)
+    if decision.way is Way.DIGEST:
+        held.append("below the bar for a mail of its own")
     if draft.blamed.uncertain:
         held.append(draft.blamed.uncertain)
     if held:

@@ -55,6 +55,10 @@ class Scheduler:
         """Ask all loops to end after the step that they are in."""
         self._stop.set()
 
+    def leading(self) -> bool:
+        """Whether this process leads now."""
+        return self._leading.is_set()
+
     def run(self) -> None:
         """Lead when the lease can be had, wait otherwise; returns after ``stop``. A bug is raised."""
         with self.context.database.write() as session:

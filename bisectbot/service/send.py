@@ -16,7 +16,7 @@ import structlog
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from bisectbot.errors import InfraError
+from bisectbot.errors import InfraError, UserError
 from bisectbot.mail import outbox
 from bisectbot.mail.message import Kind, archive_key
 from bisectbot.mail.policy import Record, Rung, Way, wait_until
@@ -51,7 +51,10 @@ def _send(context: Context, row_id: int) -> bool:
     if way is Way.MAIL:
         recipients = tuple(Recipient(address) for address in row.waiting)
         sender = return_path(row.id, mail_identity(context).domain)
-        outcome = deliver(raw, Envelope(sender, recipients), settings(context))
+        try:
+            outcome = deliver(raw, Envelope(sender, recipients), settings(context))
+        except UserError as error:  # the mail server's password cannot be read: an operator's to mend
+            outcome = Outcome(Result.DEFERRED, reason=str(error), waiting=row.waiting)
     else:
         outcome = Outcome(Result.SENT, accepted=row.waiting)
     with context.database.write() as session:
