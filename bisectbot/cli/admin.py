@@ -64,7 +64,10 @@ def db_upgrade(config_path: Path) -> None:
     from bisectbot.store.database import Database
 
     database = Database(load(config_path).database_url)
-    database.upgrade()
+    try:
+        database.upgrade()
+    finally:
+        database.dispose()
     click.echo(f"{database.url.render_as_string(hide_password=True)}: up to date")
 
 

@@ -21,6 +21,7 @@ def _context(config_path: Path) -> Context:
     from bisectbot.service.context import open_context
 
     context = open_context(load(config_path))
+    click.get_current_context().call_on_close(context.database.dispose)
     if not context.database.current():
         raise UserError(f"{context.config.database_url}: no database of this version there; run `bisectbot db upgrade`")
     return context

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -48,22 +49,50 @@ def backup(config: Config, file: Path) -> str:
 
 
 def restore(config: Config, file: Path) -> str:
-    """Put a backup into an empty installation; refuses to overwrite anything."""
+    """Put a backup into an empty installation; refuses to overwrite anything, and leaves nothing if it fails.
+
+    Raises UserError for a file that is no backup or an installation that is not empty.
+    """
     taken = [name for name in _FOLDERS if (config.state / name).exists()]
     if taken:
         raise UserError(f"{config.state / taken[0]} exists; restore into an empty `state`")
     database = Database(config.database_url)
+    _want_empty(database)
     config.state.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="restore-", dir=config.state) as folder:
+        try:
+            _unpack(file, Path(folder))
+        except (OSError, zstandard.ZstdError, tarfile.TarError) as error:
+            raise UserError(f"{file} is no whole backup: {error}") from None
+        dump = Path(folder) / _DATABASE
+        if not dump.is_file():
+            raise UserError(f"{file} is no backup: there is no database in it")
+        _load(database, dump)
+        dump.unlink()
+        for part in Path(folder).iterdir():
+            part.replace(config.state / part.name)
+    return f"restored into {config.state}"
+
+
+def _unpack(file: Path, folder: Path) -> None:
     with (
         file.open("rb") as raw,
         zstandard.ZstdDecompressor().stream_reader(raw) as plain,
         tarfile.open(fileobj=plain, mode="r|") as archive,
     ):
-        archive.extractall(config.state, filter="data")
-    dump = config.state / _DATABASE
-    _load(database, dump)
-    dump.unlink()
-    return f"restored into {config.state}"
+        archive.extractall(folder, filter="data")
+
+
+def _want_empty(database: Database) -> None:
+    if database.sqlite:
+        assert database.url.database
+        taken = Path(database.url.database).exists()
+    else:
+        taken = bool(database.tables())
+        database.dispose()
+    if taken:
+        where = database.url.render_as_string(hide_password=True)
+        raise UserError(f"{where} exists already; restore into an empty database")
 
 
 def _dump(database: Database, target: Path) -> None:
@@ -78,10 +107,7 @@ def _dump(database: Database, target: Path) -> None:
 def _load(database: Database, dump: Path) -> None:
     if database.sqlite:
         assert database.url.database
-        target = Path(database.url.database)
-        if target.exists():
-            raise UserError(f"{target} exists; restore into an empty installation")
-        shutil.copy(dump, target)
+        shutil.copy(dump, database.url.database)
         return
     _postgres("pg_restore", database, "--exit-on-error", "--no-owner", str(dump))
 
@@ -89,7 +115,7 @@ def _load(database: Database, dump: Path) -> None:
 def _postgres(program: str, database: Database, *arguments: str) -> None:
     url = database.url.set(drivername="postgresql")
     options = ["--dbname", url.set(password=None).render_as_string()]
-    environment = {"PGPASSWORD": str(url.password)} if url.password else None
+    environment = {**os.environ, "PGPASSWORD": str(url.password)} if url.password else None
     done = subprocess.run([program, *options, *arguments], capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
         raise InfraError(f"{program} failed: {' '.join(done.stderr.split())}")

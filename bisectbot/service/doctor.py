@@ -67,6 +67,10 @@ def _state(config: Config) -> Finding:
 def _database(config: Config) -> Iterator[Finding]:
     try:
         context = open_context(config)
+    except BisectbotError as error:
+        yield Finding("database", False, str(error))
+        return
+    try:
         if context.database.sqlite and (kind := _file_system(config.state)) in _NETWORK_FILE_SYSTEMS:
             detail = f"SQLite on {kind} loses data; move `state` to a local disk or use PostgreSQL"
             yield Finding("database", False, detail)
@@ -83,6 +87,8 @@ def _database(config: Config) -> Iterator[Finding]:
                 yield Finding(f"host {host.name}", good and host.state not in {"suspect", "bad"}, detail)
     except BisectbotError as error:
         yield Finding("database", False, str(error))
+    finally:
+        context.database.dispose()
 
 
 def _file_system(path: Path) -> str:

@@ -16,7 +16,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config as AlembicConfig
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, Float, cast, create_engine, event, func, literal, select
+from sqlalchemy import Connection, Engine, Float, cast, create_engine, event, func, inspect, literal, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, OperationalError
 from sqlalchemy.orm import Session
@@ -66,7 +66,7 @@ class Database:
 
     def upgrade(self) -> None:
         """Bring the schema to this version's."""
-        with self.engine.connect() as connection:
+        with _outages(), self.engine.connect() as connection:
             config = _alembic()
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
@@ -76,6 +76,11 @@ class Database:
         """Whether the schema is the one that this version wants."""
         with _outages(), self.engine.connect() as connection:
             return MigrationContext.configure(connection).get_current_revision() == _newest_revision()
+
+    def tables(self) -> list[str]:
+        """The names of the tables that are there, whatever made them."""
+        with _outages(), self.engine.connect() as connection:
+            return inspect(connection).get_table_names()
 
     def differences(self) -> list[Any]:
         """What distinguishes the schema from the tables in code, as Alembic tells it; empty if nothing."""
