@@ -14,12 +14,12 @@ Flags = NDArray[np.bool_]
 
 REACH = np.array([3.0, 6.0, 12.0, 25.0, 50.0, 100.0])  # heads to either side that are compared
 STRIDE = REACH.astype(np.int64)
-THRESHOLD = 4.1  # evidence (in standard deviations) that makes a step
+THRESHOLD = 4.3  # evidence (in standard deviations) that makes a step
 LOCAL = 40  # heads to either side that tell the local noise
 BEND = 2.0  # Huber's bound: residuals beyond so many standard deviations count as so many
 SHORT = 12  # heads on one side below which the shape of the noise matters
 FAR = 0.6  # of a segment's distance: heads that far out are taken for its like
-SEVERAL = 6  # heads from which on distance counts: fewer may be outliers together
+SEVERAL = 8  # heads from which on distance counts: fewer may be outliers together
 TRUST = 8.0  # heads that the noise of the whole stretch counts for beside the local one
 
 

@@ -12,16 +12,16 @@ TAIL = 4.0  # degrees of freedom of Student's t: outliers must not pull a bounda
 COVER = 0.95
 
 
-def locate(signal: Signal, judged: Judged, reach: int = 60) -> list[tuple[int, int, int]]:
+def locate(signal: Signal, judged: Judged, reach: int = 40) -> list[tuple[int, int, int]]:
     """For every inner boundary: most probable first head of the new level, and the 95 % interval round it."""
     found, verdict = judged.fit, judged.verdict
     places: list[tuple[int, int, int]] = []
     for k in range(1, len(found.bounds) - 1):
-        previous = places[-1][0] if places else 0
-        low = int(max(previous + 1, found.bounds[k] - reach))
-        high = int(min(found.bounds[k + 1], found.bounds[k] + reach))
-        # the new level starts at low … high-1; heads low-1 and high-1 always belong to the old and the new one
-        heads = slice(low, high)
+        bound, previous = int(found.bounds[k]), places[-1][0] if places else 0
+        # at least two heads on either side, as the split has it: one is no level
+        low = min(max(previous + 2, bound - reach), bound)
+        high = max(min(int(found.bounds[k + 1]) - 1, bound + reach), bound + 1)
+        heads = slice(low, high)  # the new level starts at one of these
         scale = signal.scale * np.sqrt(signal.variance[heads])
         old = _log_density(signal.value[heads] - verdict.before[k - 1], scale * found.core[k - 1])
         new = _log_density(signal.value[heads] - verdict.after[k - 1], scale * found.core[k])
