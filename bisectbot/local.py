@@ -34,6 +34,7 @@ from workers.runner import Runner
 
 SLOTS = 8  # built work trees that are kept
 IDLE = 20  # known values that were wanted in a row: nothing new will come
+STEADY = 2  # fresh trees in a row whose first run gave just what the second did: no more first runs are wasted
 REPEATS = 3  # equal repetitions after which a command counts as deterministic
 
 
@@ -62,6 +63,8 @@ class Task:
 
 class Kind(enum.StrEnum):
     BUILT = "built"
+    WARMED = "warmed"
+    """The first run in a fresh work tree, not counted: caches are cold, byte code is not yet compiled."""
     RAN = "ran"
     FAILED = "failed"
     """A run without a result."""
@@ -238,6 +241,8 @@ class LocalSearch:
         self._failures: Counter[tuple[str, ...]] = Counter()
         self._said: dict[tuple[str, ...], tuple[float, ...]] = {}
         self._repeats = 0  # -1: the same commit gave two different answers
+        self._cold: Record | None = None
+        self._same_when_cold = 0
         self._idle = 0
         self._build_s = 0.0
         self._judged: bool | None = None
@@ -302,15 +307,23 @@ class LocalSearch:
         except Untestable as error:
             self._skip(shas, str(error))
             return
+        fresh = seconds is not None and self._same_when_cold < STEADY
         for _ in range(runs):
-            if not self._run(bench, shas, sha) or self._spent():
+            if not self._run(bench, shas, sha, fresh=fresh) or self._spent():
                 return
+            fresh = False
 
-    def _run(self, bench: Bench, shas: tuple[str, ...], sha: str) -> bool:
-        """One result for the commit; False when it cannot be tested."""
+    def _run(self, bench: Bench, shas: tuple[str, ...], sha: str, *, fresh: bool) -> bool:
+        """One result for the commit; False when it cannot be tested. In a ``fresh`` tree the first does not count."""
         while True:
             said, seconds = bench.run(sha)
             record = self._record(said, shas, round(seconds, 6))
+            if fresh and record.kind is Kind.RAN and not record.judged:
+                fresh = False
+                self._add(dataclasses.replace(record, kind=Kind.WARMED))
+                if self._spent():
+                    return False
+                continue
             if record.kind is Kind.SKIPPED:
                 self._skip(shas, record.message)
                 return False
@@ -360,9 +373,15 @@ class LocalSearch:
             case Kind.SKIPPED:
                 assert self.search, "the good end is measured first"
                 self.search.skip(commit, record.message)
+            case Kind.WARMED:
+                self.runs += 1
+                self._cold = record
             case Kind.RAN:
                 self.runs += 1
                 self._idle = 0
+                if self._cold and self._cold.commits == record.commits:
+                    self._same_when_cold = self._same_when_cold + 1 if self._cold.values == record.values else 0
+                    self._cold = None
                 self._judged = record.judged
                 self._compare(record)
                 self._observe(commit, record)

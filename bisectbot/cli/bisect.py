@@ -182,6 +182,8 @@ class Display:
                 self._err.print(f"  skipped {name}  {record.message}", markup=False)
             case Kind.FAILED:
                 self._err.print(f"  failed  {name}  {record.message}", markup=False)
+            case Kind.WARMED:
+                self._err.print(f"  warm-up {name}  {_numbers(record.values)}")
             case Kind.RAN | Kind.KNOWN:
                 if record.judged and search.runs == 1:
                     self._err.print("it prints no bare number, so its exit status judges; --kpi names a number")

@@ -131,6 +131,14 @@ def test_a_deterministic_command_is_run_once_a_commit(bisect: Bisect, repository
     assert said.json["runs"] <= 12
 
 
+def test_the_first_run_in_a_fresh_tree_does_not_count(bisect: Bisect, repository: Repository):
+    run = "if test -e warm; then cat level; else touch warm; echo 200; fi"
+    said = bisect("--run", run, "--json")
+    assert (said.json["culprit"], said.json["deterministic"]) == (repository.shas[CULPRIT], True)
+    assert "warm-up" in said.err
+    assert -6 < said.json["effect"] < -4
+
+
 def test_a_script_for_git_bisect_run(bisect: Bisect, repository: Repository):
     (repository.path / "test.sh").write_text("#!/bin/sh\nmake -s || exit 125\ntest $(cat level) = 100\n")
     (repository.path / "test.sh").chmod(0o755)
@@ -203,13 +211,13 @@ def test_interrupted_it_goes_on_where_it_was(bisect: Bisect, noisy: str, reposit
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted after" in err
-    known = err.count("  run ")
+    known = err.count("  run ") + err.count("  warm-up ")
     log = repository.path / ".git" / "bisectbot" / "log.jsonl"
     log.write_bytes(log.read_bytes() + b'{"kind": "ra')  # as a killed writer leaves it
     said = bisect("--run", run, "--json")
     assert said.json["culprit"] == repository.shas[CULPRIT]
     assert f"going on: {known} run" in said.err
-    assert said.err.count("  run ") == said.json["runs"] - known
+    assert said.err.count("  run ") + said.err.count("  warm-up ") == said.json["runs"] - known
     again = bisect("--run", run, "--json")
     assert (again.json, "decided already" in again.err) == (said.json, True)
 

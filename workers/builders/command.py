@@ -60,7 +60,7 @@ def make(command: Command, log: Path, *, owner: str = "", stop: Stop | None = No
         case Cut.STOPPED:
             raise InfraError("stopped")
         case Cut.TIMEOUT:
-            raise Untestable(f"does not build: no end after {ended.seconds:.3g} s")
+            raise Untestable(f"does not build: no end after {command.timeout_s:g} s")
         case Cut.OUTPUT:
             raise Untestable(f"does not build: more than {command.output_limit} bytes of output")
     if ended.status == 0:
