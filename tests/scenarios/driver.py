@@ -6,6 +6,7 @@ scenario is shown to need its own by a run without it.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -38,7 +39,7 @@ class Rule(Enum):
     KERNEL = "a run under another kernel than the wanted one is no result"
     ONCE = "a result counts once, however often it arrives"
     EPOCHS = "another environment is another host"
-    BOOTS = "the runs of one boot share its luck"
+    BOOTS = "the runs of one boot share its luck"  # without: ten runs of one boot are ten
     IMAGES = "equal images are in one state"
     MERGED = "a commit that lacks what good has is measured together with good"
     REPLAY = "two days of a rebuilt branch are compared along the replay line"
@@ -109,9 +110,16 @@ class Bisection:
             plan = search.plan(idle=self.hosts, booted=dict(self._booted), built=set(self._built))
             if not plan:
                 break
+            before = self._environment()
             for turn, experiment in enumerate(plan):
                 self._do(search, experiment, experiment.host or hosts[(len(self.notebook) + turn) % self.hosts])
+            if self._environment() != before and Rule.EPOCHS in self.rules:
+                for end in self._ends:  # nothing measured before can be compared with what comes
+                    self._do(search, Experiment(end, 2), hosts[0])
         return self._outcome(search.verdict())
+
+    def _environment(self) -> int:
+        return max((record.environment for record in self.notebook), default=0)
 
     # -- the graph ----------------------------------------------------------------------------------------
 
@@ -136,14 +144,15 @@ class Bisection:
         self.parents = history.parents
         self.origin = {}
         above = set(history.candidates())
-        return [
-            _Node(
-                info.sha,
-                (info.sha if Rule.CHANGES not in self.rules else "" if info.is_merge else change.key, info.tree),
-                "merge" if info.is_merge else "come" if number in above else "gone",
+        nodes: list[_Node] = []
+        for number, (info, change) in enumerate(zip(infos, changes(self.git, infos), strict=True)):
+            key = (
+                change.key if not info.is_merge else repr([nodes[place].identity for place in history.parents[number]])
             )
-            for number, (info, change) in enumerate(zip(infos, changes(self.git, infos), strict=True))
-        ]
+            key = key if Rule.CHANGES in self.rules else info.sha
+            kind = "merge" if info.is_merge else "come" if number in above else "gone"
+            nodes.append(_Node(info.sha, (hashlib.sha256(key.encode()).hexdigest(), info.tree), kind))
+        return nodes
 
     def _place(self, sha: str) -> int:
         return next(number for number, node in enumerate(self._nodes) if node.sha == sha)
@@ -159,11 +168,12 @@ class Bisection:
             "seed": self.seed,
             "costs": Costs(boot_s=BOOT, run_s=RUN),
         }
-        if {Rule.NOISE, Rule.ENDS, Rule.DRIFT} <= self.rules:
+        if {Rule.NOISE, Rule.ENDS, Rule.DRIFT, Rule.BOOTS} <= self.rules:
             engine: type[Search | Naive] = Search
         else:
-            engine, kwargs["runs"] = Naive, 1 if Rule.DRIFT in self.rules else 10
-        search = engine(CommitGraph(self.parents), [self._place(self.good)], last, **kwargs)
+            engine, kwargs["runs"] = Naive, 1 if {Rule.DRIFT, Rule.BOOTS} <= self.rules else 10
+        self._ends = (self._place(self.good), last)
+        search = engine(CommitGraph(self.parents), [self._ends[0]], last, **kwargs)
         self._boots = count(len(self.notebook))
         self._booted: dict[str, Commit] = {}
         self._built: dict[Commit, str] = {}
@@ -232,11 +242,7 @@ class Bisection:
         self._compare_image(search, commit)
         self._booted[record.host] = commit
         host = f"{record.host}@{record.environment}" if Rule.EPOCHS in self.rules else record.host
-        if Rule.BOOTS in self.rules:
-            search.observe(commit, record.values, host=host, boot=record.boot, at=record.at)
-        else:
-            for value in record.values:
-                search.observe(commit, [value], host=host, at=record.at)
+        search.observe(commit, record.values, host=host, boot=record.boot, at=record.at)
 
     def _compare_image(self, search: Search | Naive, commit: Commit) -> None:
         """Tell the search which built commits came out alike."""
