@@ -6,12 +6,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import click
 import pytest
 import yaml
 
-from bisectbot.cli import group
 from bisectbot.config import load
+from tests.support.commandline import parse, printed
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
@@ -94,31 +93,10 @@ def test_units_start_commands_that_exist(unit: Path) -> None:
 
 
 def test_the_readme_s_commands_exist() -> None:
-    blocks = re.findall(r"```sh\n(.*?)```", (DEPLOY / "README.md").read_text(), re.DOTALL)
-    commands = [
-        line.strip() for block in blocks for line in block.splitlines() if line.strip().startswith("bisectbot ")
-    ]
-    commands += [
-        f"bisectbot {words}" for words in re.findall(r"`bisectbot ([a-z][^`]*)`", (DEPLOY / "README.md").read_text())
-    ]
+    commands = printed(DEPLOY / "README.md")
     assert len(commands) > 10
     for command in commands:
         parse(shlex.split(command)[1:])
-
-
-def parse(words: list[str]) -> None:
-    """Fails unless the words are a command of ours with its arguments and options."""
-    command: click.Command = group
-    context = click.Context(group)
-    while isinstance(command, click.Group):
-        found = command.get_command(context, words[0])
-        assert found is not None, f"no command {words[0]!r}"
-        command, words = found, words[1:]
-    context = click.Context(command)
-    for parameter in command.params:
-        if isinstance(parameter.type, click.Path):
-            parameter.type.exists = False
-    command.parse_args(context, words)
 
 
 def test_the_readme_names_every_file_here() -> None:
