@@ -22,6 +22,7 @@ DOUBT: Final = 0.2
 """While it is likelier than this that nothing changed, only the ends are measured."""
 OVERHEAD: Final = 1.5
 """What unknown levels and noise cost over the bound that knows them."""
+USUAL_CLARITY: Final = 3.0
 FEW_RUNS: Final = (1, 2, 3)
 MANY_RUNS: Final = (1, 2, 4, 8, 16)
 """How often one boot is run: more of a boot hardly helps where boots differ; pass/fail runs do not."""
@@ -197,9 +198,7 @@ class Search:
 
     def _runs_to_come(self, posterior: Posterior) -> float:
         """By information theory: bits still missing over bits of one run, then the last doubts."""
-        if posterior.belief is None:
-            return 0.0
-        clarity = max(posterior.belief.clarity(), 0.05)
+        clarity = self._clarity(posterior)
         probability = posterior.of_commits()
         entropy = float(-(probability * np.log2(np.maximum(probability, 1e-300))).sum())
         capacity = -math.expm1(-0.175 * clarity**2)  # within 4 % of C(d) of Gaussian noise
@@ -248,6 +247,7 @@ class Search:
                 effect=self._effect,
                 spent=self.spent_s(),
                 budget=self._budget_s,
+                to_come=self._price().host_s,
             )
         return self._said
 
@@ -258,9 +258,12 @@ class Search:
         return len(self._observed) * costs.boot_s + runs * costs.run_s + self._boot_failures * costs.boot_failure_s
 
     def estimate(self) -> Estimate:
-        """What is still to come, judged by how much the next kernels can tell."""
+        """What is still to come, by what information theory asks for; before the first run from the history."""
         if self.verdict().state is not State.RUNNING:
             return Estimate(0, 0, 0.0, 0.0)
+        return self._price()
+
+    def _price(self) -> Estimate:
         posterior = self._posterior()
         probability = posterior.of_commits()
         bits = float(-(probability * np.log2(np.maximum(probability, 1e-300))).sum())
@@ -270,6 +273,15 @@ class Search:
         rounds = bits / math.log2(self._hosts + 1) + 1
         wall_s = max(host_s / self._hosts, rounds * (self._costs.build_s + self._costs.boot_s + self._costs.run_s))
         return Estimate(runs, math.ceil(OVERHEAD * bits), host_s, wall_s)
+
+    def _clarity(self, posterior: Posterior) -> float:
+        """The step in sigma: as learnt, else the claim against the spread of older runs, else a usual one."""
+        if posterior.belief is not None:
+            return max(posterior.belief.clarity(), 0.05)
+        older = [v for s in self._history for v in s.values]
+        if self._effect is None or len(older) < 3 or np.ptp(older) == 0:
+            return USUAL_CLARITY
+        return max(abs(self._effect) / float(np.std(older, ddof=1)), 0.05)
 
     @serial
     def _posterior(self) -> Posterior:

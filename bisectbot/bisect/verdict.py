@@ -18,7 +18,12 @@ Ints = NDArray[np.int64]
 RANKED: Final = 20
 SECOND_DOUBT: Final = 0.05
 SECOND_SURE: Final = 0.9
-"""A second change is looked for from the one probability on, and found at the other."""
+CLEAR: Final = 4.0
+"""A second change is looked for from the one probability on, and found at the other.
+
+Where the whole step is not clear of the noise (in sigma), telling a part of it would cost more than finding
+the culprit did: doubts are tolerated in proportion to that cost.
+"""
 END_BOOTS: Final = 4
 
 
@@ -133,20 +138,29 @@ def decide(
     effect: float | None,
     spent: float,
     budget: float | None,
+    to_come: float,
 ) -> Verdict:
     """The state of the search, in words too."""
     finding = find(posterior, observed, skipped)
     candidates = posterior.candidates
     measured, interval = _effect(posterior)
     none = none_probability(posterior, effect)
-    state, probability, reason = State.RUNNING, finding.probability, "more runs are needed"
+    state, probability, reason = (
+        State.RUNNING,
+        finding.probability,
+        f"about {to_come / 3600:.1f} h of hosts to come",
+    )
     if none >= confidence and not end_boots_missing(candidates, observed, skipped):
         state, probability = State.NOT_REPRODUCED, none
         reason = f"both ends are alike: bad minus good lies in {_span(interval)}"
     elif finding.probability >= confidence and not finding.missing and not _second_open(posterior, finding):
         state, reason = _found(candidates, finding)
     elif budget is not None and spent >= budget:
-        state, reason = State.GAVE_UP, f"{spent:.0f} s of hosts spent of a budget of {budget:.0f} s"
+        state = State.GAVE_UP
+        reason = (
+            f"{spent / 3600:.1f} h of hosts spent of a budget of {budget / 3600:.1f} h; "
+            f"about {to_come / 3600:.1f} h more would settle it"
+        )
     suspects = tuple(int(c) for c in candidates.commits[finding.group])
     others, share = _others(posterior, finding) if state is not State.RUNNING else ((), 1.0)
     if others:
@@ -169,7 +183,10 @@ def decide(
 
 def _second_open(posterior: Posterior, finding: Finding) -> bool:
     """Is a second culprit likely, and not yet found?"""
-    if posterior.two < SECOND_DOUBT:
+    if posterior.belief is None or not len(posterior.pairs):
+        return False
+    unclear = max(CLEAR / max(posterior.belief.clarity(), 1e-3), 1.0) ** 2
+    if posterior.two < SECOND_DOUBT * unclear:
         return False
     rest = posterior.involved()
     rest[finding.group] = 0.0

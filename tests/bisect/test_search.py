@@ -147,6 +147,17 @@ def test_gives_up_at_the_budget():
     verdict = Lab(Search(graph, good=[0], bad=1000, effect=0.5, budget_s=7200), graph, [5], [0.5]).run()
     assert verdict.state is State.GAVE_UP
     assert verdict.ranking
+    assert "more would settle it" in verdict.reason
+
+
+def test_knows_the_price_of_a_small_step_before_the_first_run():
+    history = [Session("h", i, (v,)) for i, v in enumerate(np.random.default_rng(1).normal(size=30))]
+    dear, cheap = (
+        Search(CommitGraph.linear(1001), good=[0], bad=1000, effect=step, history=history).estimate().host_s
+        for step in (0.5, 5.0)
+    )
+    assert dear > 22 * 3600  # what information theory asks for at the least
+    assert cheap < 5 * 3600
 
 
 def test_older_runs_tell_about_the_noise():

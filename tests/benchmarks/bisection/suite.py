@@ -151,7 +151,7 @@ def _right(history: History, outcome: Outcome) -> bool:
     if not history.culprits:
         return verdict.state is State.NOT_REPRODUCED
     if history.lost:
-        return verdict.state is State.CHANGE_ON_GOOD_SIDE and verdict.culprit in history.culprits
+        return verdict.state is State.CHANGE_ON_GOOD_SIDE and history.culprits[0] in verdict.suspects
     named = verdict.state in {State.CULPRIT, State.CULPRIT_SET}
     return named and any(c in verdict.suspects for c in history.culprits)
 
