@@ -17,7 +17,6 @@ from bisectbot.bisect.serial import serial
 from bisectbot.bisect.terms import Commit, Costs, Estimate, Evidence, Experiment, Session, State, Verdict
 from bisectbot.errors import UserError
 
-END_RUNS: Final = 1
 DOUBT: Final = 0.2
 """While it is likelier than this that nothing changed, only the ends are measured."""
 OVERHEAD: Final = 1.5
@@ -136,13 +135,15 @@ class Search:
         """At most `idle` experiments, best first; none while it is better to wait, or when it is over."""
         if idle < 1 or self.verdict().state is not State.RUNNING:
             return []
-        forced = self._forced(pending)
-        if forced is not None:
-            return forced[:idle]
-        reference = self._reference(pending)
+        first = self._ends_to_see(pending)
+        if first is None:
+            confirmation = self._confirmation(pending)
+            if confirmation is not None:
+                return confirmation[:idle]
+            first = self._reference(pending)
+        first = first[:idle]
         planner = self._planner(booted or {}, built or (), pending)
-        others = planner.choose(idle - len(reference), [*pending, *reference], sorted(booted or {}))
-        return [*reference, *others]
+        return [*first, *planner.choose(idle - len(first), [*pending, *first], sorted(booted or {}))]
 
     @serial
     def prebuild(self, n: int, built: Collection[Commit] = (), pending: Sequence[Experiment] = ()) -> list[Commit]:
@@ -153,14 +154,16 @@ class Search:
         planner = self._planner({}, built, pending)
         return list(dict.fromkeys([*ends, *planner.foresee(n, pending)]))[:n]
 
-    def _forced(self, pending: Sequence[Experiment]) -> list[Experiment] | None:
-        """Ends first, and confirmation last; None in between."""
-        runs = END_RUNS
+    def _ends_to_see(self, pending: Sequence[Experiment]) -> list[Experiment] | None:
+        """The ends that were never run and are not out; None once both have been seen."""
         out = [self._same.get(e.commit, e.commit) for e in pending]
         ends: list[Commit] = [self._candidates.good[0], self._candidates.bad]
         missing = [e for e in ends if not self._boots(e) and e not in self._skipped]
-        if missing:
-            return [Experiment(e, runs, fresh_boot=True) for e in missing if e not in out]
+        return [Experiment(e, 1, fresh_boot=True) for e in missing if e not in out] if missing else None
+
+    def _confirmation(self, pending: Sequence[Experiment]) -> list[Experiment] | None:
+        """Fresh boots that a verdict lacks; None while there is no verdict to confirm."""
+        out = [self._same.get(e.commit, e.commit) for e in pending]
         posterior = self._posterior()
         none = verdicts.none_probability(posterior, self._effect)
         finding = verdicts.find(posterior, self._seen(), self._skipped)
