@@ -6,6 +6,11 @@ from __future__ import annotations
 class BisectbotError(Exception):
     """Base of the errors that are expected; never raised itself."""
 
+    @property
+    def lines(self) -> list[str]:
+        """What is said of it on a terminal, a line for each thing that is wrong."""
+        return [" ".join(str(self).split())]
+
 
 class UserError(BisectbotError):
     """Somebody gave something that cannot work: answer in one line that says what, where and the remedy.

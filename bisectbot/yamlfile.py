@@ -43,6 +43,10 @@ class ConfigError(UserError):
         super().__init__("; ".join(str(problem) for problem in problems))
         self.problems = problems
 
+    @property
+    def lines(self) -> list[str]:
+        return [str(problem) for problem in self.problems]
+
 
 @dataclass
 class Document:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import click
 
 from bisectbot import __version__
-from bisectbot.errors import InfraError, Untestable, UserError
+from bisectbot.errors import BisectbotError, InfraError, Untestable, UserError
 
 # command → (module below bisectbot.cli, one line for --help). The attribute has the command's name, - as _.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -73,15 +73,16 @@ def group() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run one command; errors that are somebody's to mend end in one line and exit status 2."""
+    """Run one command; errors that are somebody's to mend end in one line each and exit status 2."""
     try:
         group.main(args=argv, prog_name="bisectbot")
     except UserError as error:
-        _end(str(error), 2)
+        _end(error, 2)
     except (InfraError, Untestable) as error:
-        _end(str(error), 3)
+        _end(error, 3)
 
 
-def _end(message: str, status: int) -> None:
-    sys.stderr.write(f"bisectbot: {' '.join(message.split())}\n")
+def _end(error: BisectbotError, status: int) -> None:
+    for line in error.lines:
+        sys.stderr.write(f"bisectbot: {line}\n")
     sys.exit(status)

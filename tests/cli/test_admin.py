@@ -135,6 +135,16 @@ def test_every_command_tells_of_a_missing_configuration(
     assert err == f"bisectbot: {path}: no such file; create it or correct the path\n"
 
 
+def test_a_service_that_does_not_start_tells_every_mistake_too(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = write_config(tmp_path, tmp_path / "upstream.git", "", {"builds": {"b": {"comand": "x"}}, "tick": "soon"})
+    code, out, err = run(capsys, "scheduler", "--config", path)
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 2
+    assert all(line.startswith(f"bisectbot: {path}:") for line in err.splitlines())
+
+
 # db upgrade
 
 
