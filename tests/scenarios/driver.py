@@ -53,6 +53,7 @@ class Outcome:
 
     verdict: Verdict
     named: tuple[str, ...]  # suspects, as ids of the history they were found in
+    others: tuple[str, ...]  # further culprits
     kind: str  # "come", "gone" (from good's side) or "merge"
     experiments: int
     spent: float
@@ -268,6 +269,7 @@ class Bisection:
         return Outcome(
             verdict=verdict,
             named=tuple(sha for node in suspects for sha in self.origin.get(node.sha, [node.sha])),
+            others=tuple(self._nodes[place].sha for place in verdict.others),
             kind=kinds.pop() if len(kinds) == 1 else "",
             experiments=len(self.notebook),
             spent=self.lab.now,

@@ -22,6 +22,7 @@ class Ends:
     good: int
     bad: int
     named: frozenset[int] = frozenset()
+    others: frozenset[int] = frozenset()  # further changes that must be announced
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,18 @@ def undone_later(world: World) -> Ends:
     bad = world.line(4, slow)
     world.line(5, world.commit([bad], {"perf/series": None}))
     return Ends(1, bad, frozenset({slow}))
+
+
+def two_changes(first: float, second: float) -> Callable[[World], Ends]:
+    """Two commits change the level; the larger one is named, the other announced."""
+
+    def build(world: World) -> Ends:
+        one = world.effect([world.line(7)], first)
+        other = world.effect([world.line(8, one)], second)
+        named, further = (one, other) if abs(first) > abs(second) else (other, one)
+        return Ends(1, world.line(8, other), frozenset({named}), frozenset({further}))
+
+    return build
 
 
 def last_is_culprit(world: World) -> Ends:
@@ -346,6 +359,9 @@ CASES = [
     ),
     Case("patch B needs patch A", prerequisite, Rule.NOISE, noise=NOISY, seed=9),
     Case("undone later in its own series", undone_later, Rule.NOISE, noise=NOISY, seed=9),
+    Case("a second, opposite change is taken for ours", two_changes(-8.0, 5.0), Rule.NOISE, effect=-3.0, seed=3),
+    Case("two changes that partly cancel", two_changes(6.0, -4.0), Rule.NOISE, effect=2.0),
+    Case("two changes that add up", two_changes(-3.0, -6.0), Rule.NOISE, effect=-9.0),
     Case(
         "every boot rolls dice wider than the step",
         line(20, 10),

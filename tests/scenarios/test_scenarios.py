@@ -47,15 +47,15 @@ def _bisection(
 def _right(case: Case, ends: Ends, world: World, outcome: Outcome) -> bool:
     if outcome.state in {State.GAVE_UP, State.NOT_REPRODUCED}:
         return outcome.state is case.state  # nobody is named
-    named = {world.number(sha) for sha in outcome.named}
-    return outcome.state is case.state and outcome.kind == case.kind and named == ends.named
+    named, others = ({world.number(sha) for sha in shas} for shas in (outcome.named, outcome.others))
+    right = named == ends.named and others == ends.others
+    return right and outcome.state is case.state and outcome.kind == case.kind
 
 
 def _say(case: Case, ends: Ends, world: World, outcome: Outcome) -> str:
-    named = sorted(world.number(sha) for sha in outcome.named)
-    return (
-        f"{outcome.state} {outcome.kind} {named} ({outcome.verdict.reason}), wanted {case.state} {sorted(ends.named)}"
-    )
+    named, others = (sorted(world.number(sha) for sha in shas) for shas in (outcome.named, outcome.others))
+    wanted = f"{case.state} {sorted(ends.named)} {sorted(ends.others)}"
+    return f"{outcome.state} {outcome.kind} {named} {others} ({outcome.verdict.reason}), wanted {wanted}"
 
 
 @cache

@@ -108,6 +108,21 @@ def test_a_shallow_upstream_is_refused_by_name(upstream: FastImport, tmp_path: P
         mirror.fetch("short")
 
 
+def test_a_partial_mirror_fetches_contents_when_they_are_asked_for(
+    mirror: Mirror, upstream: FastImport, tmp_path: Path
+) -> None:
+    Git(upstream.path).run("config", "uploadpack.allowFilter", "true")
+    Git(upstream.path).run("config", "uploadpack.allowAnySHA1InWant", "true")
+    partial = Mirror(tmp_path / "partial.git")
+    partial.add_tree("linux", upstream.path.as_uri(), partial=True)
+    head = partial.fetch("linux").heads["master"]
+    missing = partial.git.run("rev-list", "--objects", "--missing=print", head)
+    assert [line for line in missing.splitlines() if line.startswith("?")]
+    assert partial.git.run("cat-file", "blob", f"{head}:a") == "2"
+    partial.maintain()
+    assert partial.fetch("linux").heads["master"] == head
+
+
 @pytest.mark.parametrize(("name", "url"), [("-x", "/a"), ("a/b", "/a"), ("", "/a"), ("a", "-u"), ("a", "ext::x")])
 def test_a_tree_that_could_harm_is_refused(mirror: Mirror, name: str, url: str) -> None:
     with pytest.raises(UserError):

@@ -142,6 +142,49 @@ def test_two_heads_with_the_same_content_make_no_line(upstream: FastImport) -> N
     assert (line.steps, line.shas) == ((), (upstream.sha(2),))
 
 
+def _next(upstream: FastImport, name: str, heads: dict[str, int], files: dict[str, str]) -> None:
+    """A head merged of several trees, with the file that says so."""
+    upstream.write()
+    listing = "".join(f"{tree}\t\t{upstream.sha(number)}\n" for tree, number in heads.items())
+    first, *others = heads.values()
+    merge = upstream.commit("Merge", [first, *others], files) if others else first
+    upstream.ref(f"refs/heads/{name}", upstream.commit("Next", [merge], {"Next/SHA1s": listing}))
+    upstream.write()
+
+
+def test_what_a_tree_s_own_merge_brings_is_the_rest_of_that_tree(upstream: FastImport) -> None:
+    root = upstream.commit("root", files={"a": "0\n", "b": "0\n", "c": "0\n"})
+    old = upstream.commit("old", [root], {"a": "1\n"})
+    side = upstream.commit("side", [root], {"b": "1\n"})
+    new = upstream.commit(
+        "new", [upstream.commit("Merge side", [old, side], {"b": "1\n", "evil": "x\n"})], {"c": "1\n"}
+    )
+    _next(upstream, "old", {"origin": root, "tree": old}, {"a": "1\n"})
+    _next(upstream, "new", {"origin": root, "tree": new}, {"a": "1\n", "b": "1\n", "c": "1\n", "evil": "x\n"})
+    git = Git(upstream.path)
+    line = replay(git, "old", "new")
+    _check_line(git, line)
+    subjects = [info.subject for info in facts(git, [step.sha for step in line.steps])]
+    assert subjects[:3] == ["pick side", "pick new", "the rest of tree"]
+    assert line.steps[2].tree == "tree"
+    assert _touched(git, line.steps[2].sha) == {"evil"}
+
+
+def test_trees_that_come_and_go(upstream: FastImport) -> None:
+    root = upstream.commit("root", files={"a": "0\n", "b": "0\n"})
+    gone = upstream.commit("gone", [root], {"a": "1\n"})
+    side = upstream.commit("come", [root], {"b": "1\n"})
+    come = upstream.commit("Merge", [side, upstream.commit("more", [root], {"d": "1\n"})], {"d": "1\n", "evil": "x\n"})
+    _next(upstream, "old", {"origin": root, "first": gone}, {"a": "1\n"})
+    _next(upstream, "new", {"origin": root, "second": come}, {"b": "1\n", "d": "1\n", "evil": "x\n"})
+    git = Git(upstream.path)
+    line = replay(git, "old", "new")
+    _check_line(git, line)
+    assert {(step.tree, step.kind) for step in line.steps[:-1]} == {
+        ("first", Kind.REVERT), ("second", Kind.PICK), ("second", Kind.REST),
+    }  # fmt: skip
+
+
 def test_binary_files_removals_and_renames_end_in_bad_s_tree(upstream: FastImport) -> None:
     text = "".join(f"{number}\n" for number in range(50))
     root = upstream.commit("root", files={"bin": b"\0\1\2", "gone": "x\n", "name": text, "mode": "m\n"})

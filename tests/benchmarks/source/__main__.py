@@ -42,11 +42,11 @@ def main() -> None:
     parser.add_argument("commits", nargs="*", type=int, help="sizes instead of 10^4, 10^5, 10^6")
     options = parser.parse_args()
     sizes = tuple(options.commits) or (QUICK if options.quick else FULL)
+    with tempfile.TemporaryDirectory(prefix="bisectbot-source-") as folder:
+        _arrays(Path(folder), 2_000 if options.quick else 15_000)  # first: its peak memory is not the generator's
     for size in sizes:
         with tempfile.TemporaryDirectory(prefix="bisectbot-source-") as folder:
             _day(Path(folder), size)
-    with tempfile.TemporaryDirectory(prefix="bisectbot-source-") as folder:
-        _arrays(Path(folder), 2_000 if options.quick else 15_000)
 
 
 def _day(folder: Path, size: int) -> None:
