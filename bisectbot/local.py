@@ -11,12 +11,14 @@ import dataclasses
 import enum
 import hashlib
 import json
+import math
 import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean, variance
 
 from bisectbot.bisect import CommitGraph, Costs, Search, State, Verdict
 from bisectbot.bisect.terms import Commit
@@ -31,10 +33,11 @@ from workers.builders.command import OUTPUT_LIMIT, make
 from workers.measure import Meter, What
 from workers.process import Command, Cut
 from workers.runner import Runner
+from workers.slots import Slots
 
-SLOTS = 8  # built work trees that are kept
 IDLE = 20  # known values that were wanted in a row: nothing new will come
-STEADY = 2  # fresh trees in a row whose first run gave just what the second did: no more first runs are wasted
+STEADY = 2  # fresh trees in a row whose first run told nothing else than the second: no more first runs are wasted
+SLIVER = 0.02  # of the difference between the ends
 REPEATS = 3  # equal repetitions after which a command counts as deterministic
 
 
@@ -135,7 +138,7 @@ class Bench:
         name = f"bisectbot-{os.getuid()}-{hashlib.sha256(str(home.absolute()).encode()).hexdigest()[:8]}"
         self._environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
         self._runner = Runner(task.runner, name, self._environment, task.timeout_s)
-        self._slots = _Slots(home, task.build)
+        self._slots = Slots(home, task.build)
         self._there = ""
 
     def commit(self, shas: Sequence[str]) -> str:
@@ -194,42 +197,6 @@ class Bench:
         return said, ended.seconds
 
 
-class _Slots:
-    """Which work tree holds which built commit; remembered, so that an interrupted search builds nothing twice."""
-
-    def __init__(self, home: Path, build: str) -> None:
-        self._file = home / "built.json"
-        self._build = build
-        self._held: dict[str, str] = {}  # slot → commit, least recently used first
-        try:
-            known = json.loads(self._file.read_text(encoding="utf-8"))
-            if known["build"] == build:
-                self._held = {slot: sha for slot, sha in known["held"] if (home / slot).is_dir()}
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
-
-    def find(self, sha: str) -> str:
-        slot = next((slot for slot, held in self._held.items() if held == sha), "")
-        if slot:
-            self._held[slot] = self._held.pop(slot)
-        return slot
-
-    def take(self) -> str:
-        """A slot for another commit; what it held is forgotten first."""
-        free = [slot for slot in (f"tree{i}" for i in range(SLOTS)) if slot not in self._held]
-        slot = free[0] if free else next(iter(self._held))
-        self._held.pop(slot, None)
-        self._write()
-        return slot
-
-    def fill(self, slot: str, sha: str) -> None:
-        self._held[slot] = sha
-        self._write()
-
-    def _write(self) -> None:
-        self._file.write_text(json.dumps({"build": self._build, "held": list(self._held.items())}), encoding="utf-8")
-
-
 class LocalSearch:
     """The engine's plans, carried out one by one. ``tell`` hears of every record after it has been taken in."""
 
@@ -242,7 +209,8 @@ class LocalSearch:
         self._said: dict[tuple[str, ...], tuple[float, ...]] = {}
         self._repeats = 0  # -1: the same commit gave two different answers
         self._cold: Record | None = None
-        self._same_when_cold = 0
+        self._cold_steps: list[float] = []  # first run in a fresh tree against the second
+        self._levels: dict[tuple[str, ...], list[float]] = {}
         self._idle = 0
         self._build_s = 0.0
         self._judged: bool | None = None
@@ -307,7 +275,7 @@ class LocalSearch:
         except Untestable as error:
             self._skip(shas, str(error))
             return
-        fresh = seconds is not None and self._same_when_cold < STEADY
+        fresh = seconds is not None and self._cold_counts()
         for _ in range(runs):
             if not self._run(bench, shas, sha, fresh=fresh) or self._spent():
                 return
@@ -379,8 +347,9 @@ class LocalSearch:
             case Kind.RAN:
                 self.runs += 1
                 self._idle = 0
+                self._levels.setdefault(record.commits, []).append(fmean(record.values))
                 if self._cold and self._cold.commits == record.commits:
-                    self._same_when_cold = self._same_when_cold + 1 if self._cold.values == record.values else 0
+                    self._cold_steps.append(abs(fmean(self._cold.values) - fmean(record.values)))
                     self._cold = None
                 self._judged = record.judged
                 self._compare(record)
@@ -406,6 +375,16 @@ class LocalSearch:
             budget_s=self._task.runs_max * costs.run_s if self._task.runs_max else None,
             seed=self._task.seed,
         )
+
+    def _cold_counts(self) -> bool:
+        """Whether the first run in a fresh tree may differ from the others by more than noise or a sliver of the
+        effect."""
+        ends = [self._levels.get(self._shas(end)) for end in (self._history.good, self._history.bad)]
+        effect = abs(fmean(ends[1]) - fmean(ends[0])) if ends[0] and ends[1] else 0.0
+        repeated = [(len(runs) - 1, variance(runs)) for runs in self._levels.values() if len(runs) > 1]
+        noise = math.sqrt(sum(n * v for n, v in repeated) / sum(n for n, _ in repeated)) if repeated else 0.0
+        last = self._cold_steps[-STEADY:]
+        return len(last) < STEADY or max(last) > max(noise, SLIVER * effect)
 
     def _compare(self, record: Record) -> None:
         before = self._said.setdefault(record.commits, record.values)
