@@ -57,12 +57,12 @@ class Blamed:
 
 def blame(context: Context, session: Session, row: Bisection, verdict: Verdict) -> Blamed:
     """Gather what is known of the verdict's culprit."""
-    assert verdict.culprit is not None
     loaded = load(context, session, row)
     shas, git = loaded.history.shas, context.mirror.git
-    parents = loaded.history.parents[verdict.culprit]
+    culprit, first = _blamed(verdict)
+    parents = loaded.history.parents[first]
     parent = parents[0] if parents else loaded.history.good
-    wanted = [verdict.culprit, parent, *(node for node in verdict.suspects if node != verdict.culprit)]
+    wanted = [culprit, parent, *(node for node in verdict.suspects if node != culprit)]
     infos = facts(git, [shas[node] for node in wanted])
     uncertain = ""
     if verdict.state is State.CULPRIT_SET:
@@ -74,9 +74,19 @@ def blame(context: Context, session: Session, row: Bisection, verdict: Verdict) 
         verdict=verdict,
         suspects=tuple(infos[2:]),
         before=_runs_of(loaded, parent),
-        after=_runs_of(loaded, verdict.culprit),
+        after=_runs_of(loaded, culprit),
         uncertain=uncertain,
     )
+
+
+def _blamed(verdict: Verdict) -> tuple[int, int]:
+    """The commit that a report names, and the first that may be it.
+
+    Of several that cannot be told apart, the last is named: it is the one that was measured at the new level.
+    """
+    if verdict.culprit is not None:
+        return verdict.culprit, verdict.culprit
+    return max(verdict.suspects), min(verdict.suspects)
 
 
 def _runs_of(loaded: Loaded, node: int) -> tuple[int, ...]:

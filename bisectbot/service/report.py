@@ -66,7 +66,7 @@ def report(context: Context) -> int:
 
 
 def _report(context: Context, bisection: int, verdict: Verdict | None) -> bool:
-    if verdict is None or verdict.state not in {State.CULPRIT, State.CULPRIT_SET} or verdict.culprit is None:
+    if verdict is None or verdict.state not in {State.CULPRIT, State.CULPRIT_SET}:
         with context.database.write() as session:
             session.get_one(Bisection, bisection).reported = True
         return False

@@ -87,10 +87,8 @@ def test_a_block_that_does_not_build_is_skipped_and_blamed_with_its_successor(la
 
 
 def test_an_alarm_that_was_noise_is_refuted_by_a_few_runs(lab: Lab) -> None:
-    shas = lab.upstream.line([100.0] * 14)
-    push_line(lab, shas[:8])
-    lucky = lab.sigma
-    lab.sigma = 0.1
+    shas = lab.upstream.line([100.0] * 18)
+    push_line(lab, shas[:10])
     with_luck = lab.measured
 
     def unlucky(given: object) -> object:
@@ -100,8 +98,7 @@ def test_an_alarm_that_was_noise_is_refuted_by_a_few_runs(lab: Lab) -> None:
         return type(delivery)(**{**delivery.__dict__, "samples": samples})
 
     lab.measured = unlucky  # type: ignore[method-assign,assignment]
-    push_line(lab, shas[8:12])
-    lab.sigma = lucky
+    push_line(lab, shas[10:])
     with lab.context.database.read() as session:
         states = session.execute(select(Step.state)).scalars().all()
         assert states

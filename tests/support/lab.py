@@ -112,7 +112,7 @@ class Lab:
     hints: Recorder
     sigma: float = 1.0
     boots: bool = True
-    rng: random.Random = field(default_factory=lambda: random.Random(1))
+    rng: random.Random = field(default_factory=lambda: random.Random(3))
     faults: Callable[[RunAssignment | BuildAssignment], tuple[Outcome, str] | None] = lambda _: None
     runs_made: int = 0
     booted: dict[str, tuple[str, str]] = field(default_factory=dict)
