@@ -158,7 +158,7 @@ class Planner:
         order = np.arange(len(options.commits))
         for count in situation.counts:
             value = options.testable * self._information(options.sides, self._expected(count, None), worlds)
-            rate = value / (costs.boot_s + count * costs.run_s + wait + lost)
+            rate = value / (costs.boot_s + count * costs.run_s + wait + lost + 1e-6)
             top = int(rate.argmax())
             if best is None or rate[top] > best[0] * 1.0001:
                 best = float(rate[top]), Experiment(options.commits[top], count, fresh_boot=True)
@@ -170,7 +170,7 @@ class Planner:
             i = options.commits.index(situation.booted[host])
             for count in situation.counts:
                 value = self._information(options.sides[i : i + 1], self._expected(count, session), worlds)
-                rate = value / (count * costs.run_s)
+                rate = value / (count * costs.run_s + 1e-6)
                 if best is None or rate[0] > best[0] * 1.0001:
                     best = float(rate[0]), Experiment(options.commits[i], count, host)
         return (best[1], best[0], order) if best else (None, 0.0, order)

@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 RANKED: Final = 20
 SECOND_DOUBT: Final = 0.05
 SECOND_SURE: Final = 0.9
-CLEAR: Final = 4.0
+CLEAR: Final = 3.0
 """A second change is looked for from the one probability on, and found at the other.
 
 Where the whole step is not clear of the noise (in sigma), telling a part of it would cost more than finding

@@ -16,7 +16,7 @@ COMPARED = {"line", "merges"}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="ten scenarios, under two minutes")
+    parser.add_argument("--quick", action="store_true", help="a dozen scenarios, under two minutes")
     parser.add_argument("--seeds", type=int, default=0, help="bisections per scenario")
     parser.add_argument("--figure", type=Path, help="write the calibration as SVG")
     parser.add_argument("--no-rivals", action="store_true")
@@ -36,7 +36,9 @@ def main() -> None:
     print()
     _compare(rows)
     _both(rows)
-    stated = [s for row in rows if row.method == "bisectbot" and row.cell.kind != "none" for s in row.stated]
+    stated = [
+        s for row in rows if row.method == "bisectbot" and row.cell.kind not in {"none", "two"} for s in row.stated
+    ]
     print("\nstated probability of the likeliest commit after every result, and how often it was right")
     for low, high in BINS:
         some = [(p, hit) for p, hit in stated if low <= p < high or (p == high == 1.0)]

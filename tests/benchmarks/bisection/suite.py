@@ -59,6 +59,8 @@ class Cell:
 QUICK: Final = (
     Cell("line", 10, "gauss", 10),
     Cell("line", 100, "gauss", 4),
+    Cell("line", 100, "gauss", 2),
+    Cell("line", 100, "bimodal", 4),
     Cell("line", 100, "seed_wis", 228.6),
     Cell("line", 100, "outlier", 4),
     Cell("merges", 100, "gauss", 4),
@@ -71,7 +73,6 @@ QUICK: Final = (
 FULL: Final = (
     *QUICK,
     Cell("line", 10, "gauss", 2),
-    Cell("line", 100, "gauss", 2),
     Cell("line", 100, "gauss", 3),
     Cell("line", 1000, "gauss", 1),
     Cell("line", 1000, "gauss", 10),
@@ -81,7 +82,6 @@ FULL: Final = (
     Cell("line", 100, "bootvar", 2),
     Cell("line", 100, "bootvar", 4),
     Cell("line", 100, "bimodal", 2),
-    Cell("line", 100, "bimodal", 4),
     Cell("line", 100, "drift", 4),
     Cell("line", 100, "mix", 4),
     Cell("merges", 1000, "gauss", 4),
