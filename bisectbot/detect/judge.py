@@ -23,10 +23,10 @@ SEVERAL = 8  # heads from which on distance counts: fewer may be outliers togeth
 TRUST = 8.0  # heads that the noise of the whole stretch counts for beside the local one
 
 
-SLOPE = 2.5
-DOUBT = 1.0
-STEADY = 4e4
-POWER = 1.4
+SLOPE = 2.5  # a slope's square must exceed so many of its variances before any of it is believed
+DOUBT = 1.0  # independent windows without excess that every reach is given beforehand
+STEADY = 4e4  # the same for the growth of noise with reach: twice what one window of 12 heads tells
+POWER = 1.4  # of the inflation: noise that is not white is not normal either, so more than its scale is asked
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def asv(values: list[float]) -> list[int]:
 
 
 def pelt(values: list[float]) -> list[int]:
-    """ruptures' PELT, every index allowed, penalty 2 ln n of the noise variance."""
+    """PELT as ruptures has it in C: every index allowed, penalty 2 ln n of the noise variance."""
     import numpy as np
     import ruptures  # type: ignore[import-not-found]
 
@@ -43,7 +43,7 @@ def pelt(values: list[float]) -> list[int]:
     scale = np.median(np.abs(np.diff(signal))) / 0.6745 / np.sqrt(2)
     if not scale > 0:
         scale = np.std(np.diff(signal)) or 1.0
-    fitted = ruptures.Pelt(model="l2", min_size=2, jump=1).fit(signal / scale)
+    fitted = ruptures.KernelCPD(kernel="linear", min_size=2).fit(signal / scale)
     return [int(index) for index in fitted.predict(pen=2 * np.log(len(values)))[:-1]]
 
 
