@@ -108,6 +108,25 @@ def test_objects_found_corrupt_at_checkout_are_fetched_by_the_retry(
     assert _names(builder.tree(commits[1], "slot-0")) == {"a", "b", "dir/x"}
 
 
+def test_many_fetches_do_not_leave_many_packs(builder: Checkout, commits: list[str], upstream: FastImport) -> None:
+    tree = builder.tree(commits[0], "slot-0")
+    name = upstream.commit("more", [commits[2]], {"more": "1\n"})
+    upstream.write()
+    tip = upstream.sha(name)
+    for number in range(60):  # a pack of its own each, as a large fetch makes it
+        builder.git.run("pack-objects", "--quiet", "objects/pack/pack", input=_one_blob(builder, number))
+    Git(upstream.path).run("update-ref", PUBLISHED + tip, tip)
+    assert len(list(builder.git.path.glob("objects/pack/*.pack"))) >= 60
+    builder.fetch(str(upstream.path), tip)
+    assert len(list(builder.git.path.glob("objects/pack/*.pack"))) < 5
+    assert _names(builder.tree(commits[1], "slot-0")) == {"a", "b", "dir/x"}
+    assert tree.exists()
+
+
+def _one_blob(builder: Checkout, number: int) -> str:
+    return builder.git.run("hash-object", "-w", "--stdin", input=f"blob {number}") + "\n"
+
+
 def test_a_commit_that_nobody_published_is_trouble_to_be_retried(builder: Checkout, upstream: FastImport) -> None:
     with pytest.raises(InfraError, match="refs/bisectbot/build/0000"):
         builder.fetch(str(upstream.path), "0" * 40)

@@ -11,6 +11,8 @@ from bisectbot.errors import InfraError
 from bisectbot.source.git.command import SILENCE, Git, GitError, check_name, check_url, corrupt, is_sha
 from bisectbot.source.git.lock import locked
 
+# Every fetch adds a pack; git itself shall say when there are too many, and pack them before it goes on.
+_TIDY = {"gc.auto": "6700", "gc.autoPackLimit": "50", "gc.autoDetach": "false"}
 PUBLISHED = "refs/bisectbot/build/"  # + the 40 digits: what a server's mirror offers to builders
 
 
@@ -23,7 +25,7 @@ class Checkout:
 
     def __init__(self, home: Path, *, config: Mapping[str, str] | None = None) -> None:
         self.home = home
-        self.git = Git(home / "mirror.git", config=config)
+        self.git = Git(home / "mirror.git", config={**_TIDY, **(config or {})})
         self._config = config
 
     def fetch(self, url: str, sha: str, *, silence: float = SILENCE) -> None:
@@ -48,6 +50,7 @@ class Checkout:
                 self._fetch(url, ref, silence)
             if not self._complete(sha):
                 raise InfraError(f"{url} offered {ref}, but the commit did not arrive")
+            self.git.run("gc", "--auto", "--quiet", timeout=4 * 3600.0)
 
     def tree(self, sha: str, slot: str) -> Path:
         """The work tree of build slot ``slot`` at the fetched commit ``sha``: detached, nothing else in it.
