@@ -14,7 +14,7 @@ Flags = NDArray[np.bool_]
 
 REACH = np.array([3.0, 6.0, 12.0, 25.0, 50.0, 100.0])  # heads to either side that are compared
 STRIDE = REACH.astype(np.int64)
-THRESHOLD = 4.3  # evidence (in standard deviations) that makes a step
+THRESHOLD = 4.2  # evidence (in standard deviations) that makes a step
 LOCAL = 40  # heads to either side that tell the local noise
 BEND = 2.0  # Huber's bound: residuals beyond so many standard deviations count as so many
 SHORT = 12  # heads on one side below which the shape of the noise matters
@@ -26,7 +26,7 @@ TRUST = 8.0  # heads that the noise of the whole stretch counts for beside the l
 SLOPE = 2.5  # a slope's square must exceed so many of its variances before any of it is believed
 DOUBT = 1.0  # independent windows without excess that every reach is given beforehand
 STEADY = 4e4  # the same for the growth of noise with reach: twice what one window of 12 heads tells
-POWER = 1.4  # of the inflation: noise that is not white is not normal either, so more than its scale is asked
+POWER = 1.5  # of the inflation: noise that is not white is not normal either, so more than its scale is asked
 
 
 @dataclass(frozen=True)
