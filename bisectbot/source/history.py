@@ -202,6 +202,14 @@ def patch_ids(git: Git, shas: Iterable[str]) -> dict[str, str]:
     return {sha: patch_id for patch_id, sha in pairs}
 
 
+def reverse_patch_id(git: Git, info: CommitInfo) -> str | None:
+    """The patch-id of a commit that takes this one back; None for a merge, a root, or when nothing is changed."""
+    if len(info.parents) != 1:
+        return None
+    out = git.pipe(["diff-tree", *_DIFF, info.sha, info.parents[0]], ["patch-id", "--stable"]).split()
+    return out[0].decode("ascii") if out else None
+
+
 @dataclass(frozen=True)
 class Change:
     """What a commit does, however often it is rebased. Two commits with the same ``key`` are the same change."""

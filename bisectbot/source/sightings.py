@@ -1,4 +1,4 @@
-"""Where a change is now: the same change in next, in mainline, in stable, under whatever id."""
+"""Where a change is now: the same change in next, in mainline, in stable, under whatever id; and what undid it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 from bisectbot.source.git import Git
-from bisectbot.source.history import Change, CommitInfo, changes, facts
+from bisectbot.source.history import Change, CommitInfo, changes, facts, patch_ids, reverse_patch_id
+from bisectbot.source.relevance import touched_files
 
 MARGIN = 7 * 86400  # s; clocks of authors and committers differ
 _UPSTREAM = re.compile(
@@ -42,6 +43,27 @@ def find(git: Git, info: CommitInfo, change: Change, where: str, *, since: str |
     for other_info in infos:
         if info.sha in _UPSTREAM.findall(other_info.body) or _same_name(info, other_info):
             return Sighting(other_info.sha, exact=False)
+    return None
+
+
+def undone(git: Git, info: CommitInfo, where: str) -> Sighting | None:
+    """The first commit in the history of ``where`` that takes a commit back; None when there is none.
+
+    Exact: its patch is the reverse one. Otherwise it says so in the words of git revert. Only commits that touch the
+    same files are looked at. A culprit that its own series undoes is reported with that fact.
+    """
+    end = git.resolve(where)
+    paths = sorted(touched_files(git, [info.sha]).get(info.sha, ()))
+    if not paths:
+        return None
+    later = ["--ancestry-path", "--no-merges", "--topo-order", "--reverse", end, f"^{info.sha}"]
+    shas = git.run("--literal-pathspecs", "rev-list", *later, "--", *paths).split()
+    wanted, ids = reverse_patch_id(git, info), patch_ids(git, shas)
+    for other in facts(git, shas):
+        if wanted is not None and ids.get(other.sha) == wanted:
+            return Sighting(other.sha, exact=True)
+        if f"This reverts commit {info.sha}" in other.body:
+            return Sighting(other.sha, exact=False)
     return None
 
 

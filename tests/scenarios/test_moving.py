@@ -9,12 +9,13 @@ import pytest
 from bisectbot.bisect import State
 from bisectbot.errors import InfraError
 from bisectbot.source.git import Git
-from bisectbot.source.history import commits
+from bisectbot.source.history import commits, facts
 from bisectbot.source.merged import is_ours, merged
 from bisectbot.source.mirror import Mirror
+from bisectbot.source.sightings import undone
 from tests.scenarios.driver import Bisection, Record, Rule
 from tests.scenarios.lab import Lab
-from tests.scenarios.table import stale_branch_is_guilty
+from tests.scenarios.table import stale_branch_is_guilty, undone_later
 from tests.scenarios.world import World
 
 ALL = frozenset(Rule)
@@ -110,3 +111,18 @@ def test_a_merge_that_only_the_robot_made_is_never_named(tmp_path: Path) -> None
     history = commits(git, good, bad)
     assert made not in history  # but none is a candidate,
     assert not any(is_ours(git, sha) for sha in outcome.named)  # and none is named
+
+
+def test_a_culprit_that_its_own_series_undoes_is_told_with_that_fact(tmp_path: Path) -> None:
+    """Patch 3 of the series slows, the range ends, patch 8 restores."""
+    world = World(tmp_path)
+    ends = undone_later(world)
+    world.write()
+    git, bad = world.git, world.sha(ends.bad)
+    bisection = Bisection(git, world.sha(ends.good), bad, Lab(seed=1), world.image, ALL, effect=-8.0)
+    (culprit,) = bisection.run().named
+    (info,) = facts(git, [culprit])
+    later = undone(git, info, "master")
+    assert later is not None
+    assert world.number(later.sha) == ends.bad + 1
+    assert undone(git, info, bad) is None

@@ -4,7 +4,7 @@ import pytest
 
 from bisectbot.source.git import Git
 from bisectbot.source.history import changes, facts
-from bisectbot.source.sightings import Sighting, find
+from bisectbot.source.sightings import Sighting, find, undone
 from tests.source.fastimport import NOON, FastImport
 
 BODY = "".join(f"line {number}\n" for number in range(40))
@@ -40,3 +40,29 @@ def test_a_change_is_found_again(upstream: FastImport, subject: str, edit: str, 
     assert find(git, info, change, "stable") == expected
     assert find(git, info, change, "stable", since=upstream.sha(there)) is None
     assert find(git, info, change, upstream.sha(made)) == Sighting(upstream.sha(made), exact=True)
+
+
+@pytest.mark.parametrize(
+    ("subject", "content", "seen"),
+    [
+        ("mm: do it otherwise", "line 20", "exact"),
+        ('Revert "mm: edit"\n\nThis reverts commit {sha}.\n', "nearly as before", "said"),
+        ("mm: edit again", "edited again", None),
+        ('mm: not so\n\nFixes: {sha} ("mm: edit")\n', "edited better", None),
+    ],
+)
+def test_what_a_later_commit_takes_back(upstream: FastImport, subject: str, content: str, seen: str | None) -> None:
+    root = upstream.commit("root", files={"a [x]": BODY, "b": "0\n"})
+    made = upstream.commit("mm: edit", [root], {"a [x]": BODY.replace("line 20", "edited")})
+    upstream.write()
+    between = upstream.commit("between", [made], {"b": "1\n"})
+    top = f"first\n{BODY}".replace("line 20", "edited")
+    moved = upstream.commit("lines move", [between], {"a [x]": top})
+    later = upstream.commit(subject.format(sha=upstream.sha(made)), [moved], {"a [x]": top.replace("edited", content)})
+    upstream.write()
+    git = Git(upstream.path)
+    info = facts(git, [upstream.sha(made)])[0]
+    expected = None if seen is None else Sighting(upstream.sha(later), exact=seen == "exact")
+    assert undone(git, info, upstream.sha(later)) == expected
+    assert undone(git, info, upstream.sha(moved)) is None
+    assert undone(git, info, upstream.sha(root)) is None
