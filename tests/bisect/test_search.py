@@ -184,3 +184,17 @@ def test_a_parent_with_the_image_of_an_older_commit_is_confirmed_by_its_runs():
         search.identical(commit, 4)
     verdict = Lab(search, graph, [8], [10.0], seed=1).run(40)
     assert (verdict.state, verdict.culprit) == (State.CULPRIT, 8)
+
+
+@pytest.mark.parametrize("sigma", [0.0, 1.0])
+def test_equal_ends_are_said_to_be_equal_though_nobody_claimed_a_size(sigma: float) -> None:
+    rng = np.random.default_rng(5)
+    search = Search(CommitGraph.linear(20), good=[0], bad=19, costs=Costs(build_s=1, boot_s=0, run_s=1))
+    runs = 0
+    while search.verdict().state is State.RUNNING:
+        for experiment in search.plan(idle=1):
+            values = [float(rng.normal(100.0, sigma)) for _ in range(experiment.runs)]
+            search.observe(experiment.commit, values)
+            runs += len(values)
+        assert runs < 150
+    assert search.verdict().state is State.NOT_REPRODUCED
