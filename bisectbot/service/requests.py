@@ -22,7 +22,8 @@ BISECT = "bisect"
 
 @dataclass(frozen=True)
 class BisectArguments:
-    """A bisection that somebody asks for. ``job`` and ``kpi`` may be "" where there is only one to choose."""
+    """A bisection that somebody asks for. ``job`` is the name of a configured job, a unit job or a testcase;
+    ``job`` and ``kpi`` may be "" where there is only one to choose."""
 
     tree: str
     branch: str
@@ -85,9 +86,20 @@ def _branch(session: Session, asked: BisectArguments) -> int | None:
 def _kpi(context: Context, session: Session, asked: BisectArguments) -> Kpi:
     """The KPI that is meant; raises UserError listing the choices if that is not clear."""
     branch = context.config.trees[asked.tree].branches[asked.branch]
-    rows = [kpi for job in context.config.jobs_of(branch) for kpi in catalog.job_row(session, job).kpis]
-    fitting = [kpi for kpi in rows if asked.job in {"", kpi.job.name, kpi.job.testcase} and asked.kpi in {"", kpi.name}]
+    rows = [
+        (configured, kpi)
+        for configured in branch.jobs
+        for job in context.config.units(configured)
+        for kpi in catalog.job_row(session, job).kpis
+    ]
+    fitting = [
+        kpi
+        for configured, kpi in rows
+        if asked.job in {"", configured, kpi.job.name, kpi.job.testcase} and asked.kpi in {"", kpi.name}
+    ]
     if len(fitting) == 1:
         return fitting[0]
-    choices = ", ".join(f"{kpi.job.name} on {kpi.job.group.name}: {kpi.name}" for kpi in fitting or rows)
+    choices = ", ".join(
+        f"{kpi.job.name} on {kpi.job.group.name}: {kpi.name}" for kpi in fitting or [kpi for _, kpi in rows]
+    )
     raise UserError(f"{'which' if fitting else 'no such'} job and KPI? there are: {choices}")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from sqlalchemy import func, select
 
+from bisectbot.service import commands
+from bisectbot.service.requests import BisectArguments
 from bisectbot.store.tables import Job, Run
 from tests.service.conftest import MakeLab
-from tests.support.lab import BRANCH, GROUP, TREE
+from tests.support.lab import BRANCH, GROUP, TREE, Lab
 
 JOB_FILE = """\
 testcase: will-it-scale
@@ -19,20 +22,25 @@ will-it-scale:
 """
 
 
-def test_a_head_gets_the_runs_of_each_selected_unit_job(make: MakeLab, tmp_path: Path) -> None:
+def lab_of(make: MakeLab, tmp_path: Path, select: dict[str, str]) -> Lab:
+    """A laboratory whose branch has the job ``open1``, from an LKP job file."""
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs" / "wis.yaml").write_text(JOB_FILE)
     (tmp_path / "hosts").mkdir()
     (tmp_path / "hosts" / f"{GROUP}.yaml").write_text("nr_cpu: 128\nmemory: 256G\n")
     job = {
         "file": "jobs/wis.yaml",
-        "select": {"test": "open1"},
+        "select": select,
         "groups": [GROUP],
         "runs": 4,
         "kpis": {"will-it-scale.per_process_ops": {"better": "more"}},
     }
     branches = {BRANCH: {"build": "b", "jobs": ["open1"]}}
-    lab = make({"jobs": {"open1": job}, "trees": {TREE: {"branches": branches}}})
+    return make({"jobs": {"open1": job}, "trees": {TREE: {"branches": branches}}})
+
+
+def test_a_head_gets_the_runs_of_each_selected_unit_job(make: MakeLab, tmp_path: Path) -> None:
+    lab = lab_of(make, tmp_path, {"test": "open1"})
     [tip] = lab.upstream.line([100.0])
     lab.upstream.push(tip)
     lab.tick()
@@ -46,3 +54,15 @@ def test_a_head_gets_the_runs_of_each_selected_unit_job(make: MakeLab, tmp_path:
     assert given.job.testcase == given.job.benchmark == "will-it-scale"
     assert dict(given.job.parameters)["nr_task"] == "50%"
     assert dict(given.job.params)["nr_task"] == "64"
+
+
+@pytest.mark.parametrize("job", ["", "open1", "will-it-scale", "wis-process-50%-open1"])
+def test_a_bisection_may_be_asked_for_by_any_of_the_job_s_names(make: MakeLab, tmp_path: Path, job: str) -> None:
+    lab = lab_of(make, tmp_path, {"test": "open1", "mode": "process"})
+    shas = lab.upstream.line([100.0, 90.0])
+    lab.upstream.push(shas[-1])
+    lab.tick()
+    asked = BisectArguments(TREE, BRANCH, shas[0], shas[1], job)
+    word = commands.submit_bisection(lab.context, "ada", asked)
+    lab.tick()
+    assert commands.request_answer(lab.context, word) == ("B1", "Q1 is running: B1")
