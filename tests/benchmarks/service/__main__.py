@@ -103,18 +103,17 @@ def _fill(lab: Lab, runs: int) -> None:
         assert build is not None
         time_now = now(session)
         commits = max(1, (runs - have) // 300)
-        first = int(session.execute(select(func.max(Commit.id))).scalar_one()) + 1
-        rows = [{"id": first + n, "sha": f"{first + n:040x}", "author_name": "", "author_mail": "", "author_date": 0.0,
-                 "subject": ""} for n in range(commits)]  # fmt: skip
-        session.execute(insert(Commit), rows)
-        made = [{"id": first + n, "commit_id": first + n, "recipe": build.recipe, "recipe_digest": build.recipe_digest,
-                 "state": BuildState.READY, "created": time_now} for n in range(commits)]  # fmt: skip
-        session.execute(insert(Build), made)
+        blank = {"author_name": "", "author_mail": "", "author_date": 0.0, "subject": ""}
+        rows = [{**blank, "sha": f"{have:020x}{n:020x}"} for n in range(commits)]
+        ids = session.execute(insert(Commit).returning(Commit.id), rows).scalars().all()
+        like = {"recipe": build.recipe, "recipe_digest": build.recipe_digest, "state": BuildState.READY}
+        made = [{**like, "commit_id": commit, "created": time_now} for commit in ids]
+        builds = session.execute(insert(Build).returning(Build.id), made).scalars().all()
         values = {"job_id": job.id, "group_id": job.group_id, "purpose": int(Purpose.NEWEST), "state": RunState.DONE,
                   "created": time_now, "finished": time_now}  # fmt: skip
         for start in range(0, runs - have, 20_000):
             stop = min(start + 20_000, runs - have)
-            session.execute(insert(Run), [{**values, "build_id": first + n % commits} for n in range(start, stop)])
+            session.execute(insert(Run), [{**values, "build_id": builds[n % commits]} for n in range(start, stop)])
 
 
 def _plan(lab: Lab) -> float:
