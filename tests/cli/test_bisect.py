@@ -283,3 +283,15 @@ def test_a_command_that_aborts_can_be_gone_on_from(bisect: Bisect, repository: R
     said = bisect("--run", "test $(cat n) != 15 || exit 130")
     assert said.status == 3
     assert "the command gave up on" in said.err
+
+
+def test_the_commits_of_a_report(repository: Repository, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    mail = tmp_path / "mail"
+    sha = repository.shas[CULPRIT]
+    mail.write_text(
+        "From: robot <robot@example.com>\nSubject: [x:master] [commit] " + sha[:10] + ": j.ops -5.0% regression\n\n"
+        f'Hello,\n\nwe noticed a -5.0% regression of j.ops on:\n\n\ncommit: {sha} ("commit {CULPRIT}")\n'
+    )
+    said = Said(capsys, "--from-report", str(mail), "--run", "cat level", "--json")
+    assert (said.json["culprit"], said.json["improvement"]) == (sha, False)
+    assert "1 commit between good and bad" in said.err
