@@ -19,9 +19,9 @@ from bisectbot.source.git import Git
 
 LOOKUPS = (20, 40, 80, 160, 320, 640, 1280, 2560, 5120)
 RUNS = 40
-WANTED_SIGMAS = 4.0
+WANTED_SIGMAS = 5.0
 """The effect in standard deviations of one run that is aimed at."""
-MOST_SIGMAS = 5.5
+MOST_SIGMAS = 5.8
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Noise:
 
 
 def calibrate(repository: Path, commit: str, effect: float, cpus: Sequence[int]) -> Noise:
-    """Build ``commit`` and choose how many lookups a run makes, so that ``effect`` is about four sigma of one run."""
+    """Build ``commit`` and choose how many lookups a run makes, so that ``effect`` is about five sigma of one run."""
     folder = Path(tempfile.mkdtemp(prefix="bisectbot-calibrate-"))
     try:
         archive = Git(repository).run_bytes("archive", "--format=tar", commit)

@@ -13,7 +13,7 @@ from pathlib import Path
 from bisectbot.source.git import Git
 
 BRANCH = "main"
-HEADS = 14
+HEADS = 17
 """Pushes after the first one."""
 EFFECT = (0.08, 0.15)
 """The culprit makes a lookup so much slower; drawn from the seed."""
@@ -293,11 +293,11 @@ class _Plan:
     def write(self) -> list[int]:
         self.tip = self.writer.commit("refs/demo/line", "store: a record store and its benchmark", [])
         heads = [self.tip]
-        guilty = self.rng.randrange(8, HEADS - 4)
+        guilty = self.rng.randrange(7, 9)
         broken = guilty if self.rng.random() < 0.5 else self.rng.randrange(1, HEADS)
         merges = set(self.rng.sample([n for n in range(1, HEADS) if n != guilty], 2)) | {guilty}
         for number in range(HEADS):
-            work = [self.innocent.pop() for _ in range(self.rng.randrange(1, 3) if number % 2 else 2)]
+            work = [self.innocent.pop() for _ in range(self.rng.randrange(1, 3) if number % 2 else 1)]
             if number == guilty:
                 work += [self.touching.pop(), self.slower, self.touching.pop()]
                 self.rng.shuffle(work)

@@ -219,7 +219,7 @@ class _Play:
     def _push(self, seen: state.Overview) -> None:
         busy = seen.heads_waiting or seen.builds or any(seen.runs.values())
         known = sum(tree.heads for tree in seen.trees)
-        if busy or known < self.pushed or self.pushed == len(self.made.heads):
+        if busy or seen.bisections or known < self.pushed or self.pushed == len(self.made.heads):
             return
         self.upstream.run("update-ref", f"refs/heads/{BRANCH}", self.made.heads[self.pushed])
         self.pushed += 1
