@@ -56,11 +56,8 @@ def _used_shares(
     branches = {run.branch_id for run in runs if run.branch_id is not None}
     if len(branches) < 2:
         return {}
-    trees = dict(
-        session.execute(
-            select(Branch.id, Tree.name).join(Tree, Branch.tree_id == Tree.id).where(Branch.id.in_(branches))
-        )
-    )
+    named = select(Branch.id, Tree.name).join(Tree, Branch.tree_id == Tree.id).where(Branch.id.in_(branches))
+    trees = dict(session.execute(named).all())
     if len(set(trees.values())) < 2:
         return {}
     recent = (

@@ -69,6 +69,7 @@ class Farm:
             time.sleep(0.05)
 
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
+        self.until(lambda: name in self.tree.pids(), f"{name}, restarted")
         os.kill(self.tree.pids()[name], number)
 
     def one_more_result(self) -> None:
