@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -17,9 +17,21 @@ from bisectbot.store.database import Database
 from tests.service.conftest import MakeLab
 from tests.support.lab import Lab
 
+Own = Callable[[Lab], Context]
 
-def own_connection(lab: Lab) -> Context:
-    return replace(lab.context, database=Database(lab.config.database_url))
+
+@pytest.fixture
+def own() -> Iterator[Own]:
+    """The laboratory's context with connections of its own, as another process would have."""
+    opened: list[Database] = []
+
+    def connect(lab: Lab) -> Context:
+        opened.append(Database(lab.config.database_url))
+        return replace(lab.context, database=opened[-1])
+
+    yield connect
+    for database in opened:
+        database.dispose()
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -29,7 +41,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_a_second_scheduler_waits_and_takes_over(make: MakeLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_scheduler_waits_and_takes_over(make: MakeLab, own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = make({"tick": "0.05s"}, scale=1.0)
     led: list[Context] = []
 
@@ -38,7 +50,7 @@ def test_a_second_scheduler_waits_and_takes_over(make: MakeLab, monkeypatch: pyt
         return 1
 
     monkeypatch.setattr(scheduler, "LOOPS", {"decide": (lead,)})
-    first, second = Scheduler(own_connection(lab), "first"), Scheduler(own_connection(lab), "second")
+    first, second = Scheduler(own(lab), "first"), Scheduler(own(lab), "second")
     threads = [threading.Thread(target=process.run) for process in (first, second)]
     threads[0].start()
     wait_for(first.leading)
@@ -53,7 +65,7 @@ def test_a_second_scheduler_waits_and_takes_over(make: MakeLab, monkeypatch: pyt
     threads[1].join()
 
 
-def test_a_step_that_fails_does_not_stop_the_others(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_fails_does_not_stop_the_others(lab: Lab, own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[int] = []
 
     def fails(context: Context) -> int:
@@ -64,7 +76,7 @@ def test_a_step_that_fails_does_not_stop_the_others(lab: Lab, monkeypatch: pytes
         return 1
 
     monkeypatch.setattr(scheduler, "LOOPS", {"decide": (fails, works)})
-    process = Scheduler(own_connection(lab), "only")
+    process = Scheduler(own(lab), "only")
     thread = threading.Thread(target=process.run)
     thread.start()
     wait_for(lambda: len(done) >= 3)
@@ -72,10 +84,10 @@ def test_a_step_that_fails_does_not_stop_the_others(lab: Lab, monkeypatch: pytes
     thread.join()
 
 
-def test_a_bug_ends_the_process_loudly(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_ends_the_process_loudly(lab: Lab, own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     def bug(context: Context) -> int:
         raise ZeroDivisionError
 
     monkeypatch.setattr(scheduler, "LOOPS", {"decide": (bug,)})
     with pytest.raises(ZeroDivisionError):
-        Scheduler(own_connection(lab), "only").run()
+        Scheduler(own(lab), "only").run()
