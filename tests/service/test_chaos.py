@@ -20,6 +20,8 @@ from bisectbot.store.tables import Outbox, OutboxState, Report, Run, RunState, S
 from tests.support.farm import Farm, farm
 from tests.support.lab import HOST
 
+pytestmark = pytest.mark.timeout(900)
+
 CULPRIT = 9
 LEVELS = [100.0] * CULPRIT + [94.0] * 7
 WORKER = f"worker-{HOST}"
