@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import shutil
@@ -200,3 +201,11 @@ def _run(program: str, *arguments: str) -> None:
         if done.returncode != 0:
             output.seek(0)
             raise RuntimeError(f"{program} {' '.join(arguments)}: {output.read()}")
+
+
+@contextlib.contextmanager
+def short_folder() -> Iterator[Path]:
+    """A folder with a short path: mail servers put Unix sockets below it, whose paths have at most 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="bb-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)

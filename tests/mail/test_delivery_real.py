@@ -20,7 +20,7 @@ from bisectbot.mail.message import choose_message_id, compose
 from bisectbot.mail.outbox import Row, State
 from bisectbot.mail.smtp import Envelope, Recipient, Result, Settings, deliver, return_path
 from tests.mail.letters import IDENTITY, NOW, letter
-from tests.mail.mta import DOMAIN, ELSEWHERE, Postfix, dovecot, postfix
+from tests.mail.mta import DOMAIN, ELSEWHERE, Postfix, dovecot, postfix, short_folder
 from tests.mail.servers import Script, free_port, smtp_server
 from tests.mail.test_smtp import certificate  # noqa: F401 - a fixture
 
@@ -30,8 +30,8 @@ ADA, LIST = f"ada@{DOMAIN}", f"list@{DOMAIN}"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postfix]:
-    with postfix(tmp_path_factory.mktemp("postfix")) as running:
+def server() -> Iterator[Postfix]:
+    with short_folder() as folder, postfix(folder) as running:
         yield running
 
 
@@ -132,8 +132,13 @@ def test_two_real_bounces_suppress_an_address(server: Postfix):
     assert suppressed((*first.bounces, *second.bounces)) == {f"gone@{ELSEWHERE}"}
 
 
-def test_imap(tmp_path_factory: pytest.TempPathFactory, certificate: Path):  # noqa: F811
-    folder = tmp_path_factory.mktemp("dovecot")
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with short_folder() as made:
+        yield made
+
+
+def test_imap(folder: Path, certificate: Path):  # noqa: F811
     (folder / "password").write_text("s3cret\n")
     with dovecot(folder, certificate) as (port, maildir):
         for n in range(3):
