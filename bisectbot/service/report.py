@@ -75,7 +75,7 @@ def _report(context: Context, bisection: int, verdict: Verdict | None) -> bool:
         time = now(session)
         blamed = blame(context, session, row, verdict)
     identity = mail_identity(context)
-    key = f"{bisection:08x}{blamed.commit.sha[:24]}"
+    key = f"B{bisection} {blamed.commit.sha} {context.config.state}"
     message_id = choose_message_id(key, identity, time)
     with context.database.read() as session:
         model = describe(context, session, session.get_one(Bisection, bisection), blamed, message_id)

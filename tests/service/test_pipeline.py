@@ -8,8 +8,21 @@ import email.policy
 from sqlalchemy import select
 
 from bisectbot.service import status
+from bisectbot.service.commands import submit_bisection
 from bisectbot.service.replay import replay
-from bisectbot.store.tables import Bisection, Experiment, ExperimentState, Outbox, Report, Run, Step, StepState
+from bisectbot.service.requests import BisectArguments
+from bisectbot.store.tables import (
+    Bisection,
+    BisectionState,
+    Experiment,
+    ExperimentState,
+    Outbox,
+    Report,
+    Run,
+    Step,
+    StepState,
+)
+from tests.service.conftest import MakeLab
 from tests.support.lab import KPI, Lab
 
 
@@ -109,3 +122,19 @@ def test_an_alarm_that_was_noise_is_refuted_by_a_few_runs(lab: Lab) -> None:
 def _purpose(lab: Lab, run: int) -> int:
     with lab.context.database.read() as session:
         return session.get_one(Run, run).purpose
+
+
+def test_automatic_bisections_wait_when_the_day_s_host_hours_are_used_up(make: MakeLab) -> None:
+    lab = make({"bisection": {"daily_budget": 0}})
+    shas = lab.upstream.line([100.0] * 9 + [90.0] * 8)
+    push_line(lab, shas)
+    with lab.context.database.read() as session:
+        waiting = session.execute(select(Bisection)).scalar_one()
+        assert waiting.state is BisectionState.WAITING
+        assert "used up" in waiting.reason
+        assert session.execute(select(Experiment)).scalars().all() == []
+    submit_bisection(lab.context, "somebody", BisectArguments("demo", "main", shas[0], shas[-1]))
+    lab.work()
+    with lab.context.database.read() as session:  # what a person asks for is not capped
+        asked = session.execute(select(Bisection).where(~Bisection.automatic)).scalar_one()
+        assert asked.state is BisectionState.DONE
