@@ -54,7 +54,7 @@ def scheduler(config_path: Path) -> None:
 @click.command()
 @config_option
 def web(config_path: Path) -> None:
-    """Pages, JSON API, metrics and the workers' endpoint."""
+    """JSON API, metrics and the workers' endpoint."""
     import uvicorn
 
     from bisectbot.service.context import open_context

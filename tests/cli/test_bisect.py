@@ -203,6 +203,8 @@ def test_interrupted_it_goes_on_where_it_was(bisect: Bisect, noisy: str, reposit
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         stderr=subprocess.PIPE,
         text=True,
+        # Whoever runs the tests in the background has SIGINT ignored, and so would we.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )
     while not count.exists() or count.read_text().count("x") < 3:
         time.sleep(0.02)
