@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from bisectbot.errors import UserError
 from bisectbot.results.delivery import ArtifactRef, BuildDelivery, Outcome, RunDelivery
 from bisectbot.service import catalog
-from bisectbot.service.claims import build_lease, host_lease, recipe_of, run_lease
+from bisectbot.service.claims import build_lease, recipe_of, run_lease
 from bisectbot.service.context import Context
 from bisectbot.store import leases
 from bisectbot.store.database import now
@@ -156,8 +156,7 @@ def _machinery_failed(
         if host.failures >= HOST_FAILURES and host.state in {HostState.GOOD, HostState.UNKNOWN}:
             host.state, host.since = HostState.SUSPECT, time
             host.reason = f"{host.failures} failures in a row, the last: {delivery.message}"
-            grant = leases.holder_of(session, host_lease(host))
-            log.warning("host is suspect", host=host.name, reason=host.reason, holder=grant)
+            log.warning("host is suspect", host=host.name, reason=host.reason)
     if run.attempts >= INFRA_RETRIES:
         _fail(session, run, FailureKind.INFRA, time)
     else:
