@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,7 @@ from pydantic import Field, PrivateAttr
 
 from bisectbot.errors import UserError
 from bisectbot.jobs.assignment import BuildRecipe, Job
+from bisectbot.jobs.hosts import Host as HostFacts
 from bisectbot.jobs.kpi import Better, Kpi
 from bisectbot.jobs.library import Library
 from bisectbot.jobs.selection import AxisError, select_units
@@ -108,10 +109,20 @@ class Build(Section):
     outputs: tuple[str, ...] = ()
     environment: dict[str, str] = Field({})
     timeout: Seconds = 3600.0
+    kconfig: str = Field("", description="name of the kernel configuration")
+    compiler: str = Field("", description="as gcc-12")
 
     def recipe(self, name: str) -> BuildRecipe:
-        environment = tuple(sorted(self.environment.items()))
-        return BuildRecipe(name, self.builder, self.command, self.outputs, environment, self.timeout)
+        return BuildRecipe(
+            name=name,
+            builder=self.builder,
+            command=self.command,
+            outputs=self.outputs,
+            environment=tuple(sorted(self.environment.items())),
+            timeout_s=self.timeout,
+            kconfig=self.kconfig,
+            compiler=self.compiler,
+        )
 
 
 class KpiSpec(Section):
@@ -142,6 +153,7 @@ class JobSpec(Section):
     parameters: dict[str, Values] = Field({})
     groups: tuple[Name, ...] = Field(min_length=1)
     kpis: dict[str, KpiSpec]
+    broad: bool = Field(False, description="stands for real use, as a micro-benchmark does not")
     runs: int = Field(3, ge=1, le=100, description="per head")
     timeout: Seconds = 600.0
     output_limit: int = Field(16 * 2**20, ge=1024)
@@ -197,6 +209,7 @@ class JobSpec(Section):
             params=params,
             timeout_s=self.timeout,
             output_limit=self.output_limit,
+            broad=self.broad,
         )
 
 
@@ -267,6 +280,7 @@ class Config(Section):
     hosts: dict[Name, Host] = Field({})
 
     _units: dict[str, tuple[Job, ...]] = PrivateAttr(default_factory=dict)
+    _facts: dict[str, HostFacts] = PrivateAttr(default_factory=dict)
 
     @property
     def database_url(self) -> str:
@@ -289,6 +303,11 @@ class Config(Section):
     def broker_url(self) -> str:
         """Celery's address of the broker."""
         return f"redis+socket://{self.broker_socket}" if self.broker == "embedded" else self.broker
+
+    @property
+    def facts(self) -> Mapping[str, HostFacts]:
+        """Of each host group that has a file (``hosts/GROUP.yaml``)."""
+        return self._facts
 
     def units(self, name: str) -> tuple[Job, ...]:
         """The unit jobs of ``jobs.NAME``, for every host group; job files as they were when the service started."""
@@ -327,7 +346,7 @@ def load(path: Path) -> Config:
     check = _Check(document, config)
     if wrong := check.all():
         raise ConfigError(wrong)
-    config._units = check.units
+    config._units, config._facts = check.units, check.facts
     return config
 
 
@@ -348,9 +367,11 @@ class _Check:
         self.config = config
         self.problems: list[Problem] = []
         self.units: dict[str, tuple[Job, ...]] = {}
+        self.facts: dict[str, HostFacts] = {}
+        self.unread: set[str] = set()
 
     def all(self) -> list[Problem]:
-        for check in (self.trees, self.builds, self.jobs, self.hosts, self.files):
+        for check in (self.trees, self.builds, self.groups, self.jobs, self.hosts, self.files):
             check()
         return self.problems
 
@@ -375,6 +396,19 @@ class _Check:
             if build.builder == "command" and not build.command:
                 self.tell(("builds", name), f"builds.{name}.command is missing; add it")
 
+    def groups(self) -> None:
+        folder = Path(self.document.file).parent
+        for name, host in self.config.hosts.items():
+            if host.group in self.facts or host.group in self.unread:
+                continue
+            if not (folder / "hosts" / f"{host.group}.yaml").is_file():
+                continue
+            try:
+                self.facts[host.group] = Library((folder,)).host(host.group)
+            except UserError as error:
+                self.unread.add(host.group)
+                self.problems.append(Problem(str(folder / "hosts" / f"{name}.yaml"), 0, f"its group's facts: {error}"))
+
     def jobs(self) -> None:
         groups = {host.group for host in self.config.hosts.values()}
         for name, job in self.config.jobs.items():
@@ -395,7 +429,7 @@ class _Check:
 
     def expanded(self, name: str, job: JobSpec, groups: set[str]) -> list[Job]:
         folder, units = Path(self.document.file).parent, []
-        for group in (group for group in job.groups if group in groups):
+        for group in (group for group in job.groups if group in groups - self.unread):
             try:
                 units += job.units(name, group, folder)
             except AxisError as error:

@@ -231,7 +231,7 @@ def told(path: Path) -> list[str]:
         ),
         ({}, {"jobs/sieve.yaml": JOB_FILE + "need_memory: 512G\n"}, r"cannot run there: need_memory is 512G, here has"),
         ({}, {"jobs/sieve.yaml": "a: ["}, r"^bisectbot.yaml:\d+: jobs.bench.file on here: jobs/sieve.yaml:1: "),
-        ({}, {"hosts/here.yaml": "nr_cpu: many\n"}, r"jobs.bench.file on here: hosts/here.yaml:1: nr_cpu: expected"),
+        ({}, {"hosts/here.yaml": "nr_cpu: many\n"}, r"its group's facts: hosts/here.yaml:1: nr_cpu: expected"),
         ({"benchmark": "command"}, {}, r"jobs.bench.command is missing; add it"),
     ],
 )

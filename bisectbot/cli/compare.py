@@ -98,4 +98,4 @@ def _from_service(revisions: tuple[str, ...], config_path: Path) -> list[MatrixS
         )
     context = open_context(load(config_path))
     with context.database.read() as session:
-        return comparisons(session, context.mirror.git, context.artifacts, revisions)
+        return comparisons(context, session, revisions)

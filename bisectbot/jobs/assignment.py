@@ -16,7 +16,7 @@ class Job:
     ``benchmark`` names the adapter (``command``, ``will-it-scale``); ``command`` is the program's shell line where
     the adapter wants one. ``parameters`` are as reports show them (``nr_task`` 50%), ``params`` what they come to on
     the group's hosts (64), where that is known. ``timeout_s`` bounds one run in farm seconds, ``output_limit`` what
-    it may print, in bytes.
+    it may print, in bytes. ``broad``: it stands for real use, as a micro-benchmark does not.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Job:
     timeout_s: float = 600.0
     output_limit: int = 16 * 2**20
     params: tuple[tuple[str, str], ...] = ()
+    broad: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class BuildRecipe:
 
     ``builder`` names the builder (``command``, ``kernel``), ``command`` its shell line, run at the root of the work
     tree; ``outputs`` are globs of what to keep (all of the work tree's untracked and changed files if empty).
+    ``kconfig`` and ``compiler`` are names (``x86_64-rhel-8.3``, ``gcc-12``), "" where there is none to choose.
     """
 
     name: str
@@ -45,10 +47,15 @@ class BuildRecipe:
     outputs: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     timeout_s: float = 3600.0
+    kconfig: str = ""
+    compiler: str = ""
 
     def digest(self) -> str:
         """16 hex digits that change when anything that shapes the result changes; part of a build's identity."""
-        told = [self.builder, self.command, list(self.outputs), [list(pair) for pair in self.environment]]
+        told = [
+            *(self.builder, self.command, self.kconfig, self.compiler),
+            *(list(self.outputs), [list(pair) for pair in self.environment]),
+        ]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
 

@@ -13,21 +13,23 @@ from sqlalchemy.orm import Session, joinedload, selectinload
 from bisectbot.errors import UserError
 from bisectbot.results.matrix import MatrixSet, RunMatrix
 from bisectbot.service import catalog
+from bisectbot.service.claims import recipe_of
+from bisectbot.service.context import Context
 from bisectbot.service.deliveries import STATS
-from bisectbot.source.git import Git
+from bisectbot.service.surroundings import surroundings
 from bisectbot.store.artifacts import Artifacts
 from bisectbot.store.tables import Artifact, Build, Commit, Run, RunState
 
 Key = tuple[int, str, int | None]  # job, build recipe, environment: what differs in one of these is not compared
 
 
-def comparisons(session: Session, git: Git, artifacts: Artifacts, revisions: Sequence[str]) -> list[MatrixSet]:
+def comparisons(context: Context, session: Session, revisions: Sequence[str]) -> list[MatrixSet]:
     """Put the runs of these commits side by side: a set per job, build recipe and environment that all of them ran in.
 
     Raises UserError for a revision that names no commit, for the same commit twice, and when there is nothing to
     compare.
     """
-    shas = [git.resolve(revision) for revision in revisions]
+    shas = [context.mirror.git.resolve(revision) for revision in revisions]
     if len(set(shas)) < len(shas):
         raise UserError(f"compare: {' and '.join(revisions)} name the same commit")
     query = (
@@ -45,7 +47,7 @@ def comparisons(session: Session, git: Git, artifacts: Artifacts, revisions: Seq
     common = [by_commit for key, by_commit in sorted(runs.items(), key=str) if len(by_commit) == len(shas)]
     if not common:
         raise UserError(f"compare: no job has finished runs of all of {', '.join(revisions)} in one environment")
-    return [_set(session, artifacts, by_commit, shas) for by_commit in common]
+    return [_set(context, session, by_commit, shas) for by_commit in common]
 
 
 def stats_of(session: Session, artifacts: Artifacts, run: Run) -> dict[str, float]:
@@ -58,8 +60,10 @@ def stats_of(session: Session, artifacts: Artifacts, run: Run) -> dict[str, floa
     return stats
 
 
-def _set(session: Session, artifacts: Artifacts, runs: Mapping[str, Sequence[Run]], shas: Sequence[str]) -> MatrixSet:
-    job = catalog.job_spec(runs[shas[0]][0].job)
-    axes = {**dict(job.parameters), "testcase": job.testcase, "tbox_group": job.group}
-    matrices = {sha: RunMatrix.from_runs([stats_of(session, artifacts, run) for run in runs[sha]]) for sha in shas}
-    return MatrixSet(matrices, axes)
+def _set(context: Context, session: Session, runs: Mapping[str, Sequence[Run]], shas: Sequence[str]) -> MatrixSet:
+    first = runs[shas[0]][0]
+    around = surroundings(session, context.config, catalog.job_spec(first.job), recipe_of(first.build))
+    matrices = {
+        sha: RunMatrix.from_runs([stats_of(session, context.artifacts, run) for run in runs[sha]]) for sha in shas
+    }
+    return MatrixSet(matrices, around.axes)

@@ -8,7 +8,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, joinedload, selectinload
 
 from bisectbot.bisect import State, Verdict
-from bisectbot.jobs.assignment import Job
+from bisectbot.config import Config
+from bisectbot.jobs import wire
+from bisectbot.jobs.assignment import BuildRecipe, Job
 from bisectbot.report.explain import Traces, explain, touched_functions
 from bisectbot.report.model import (
     Check,
@@ -33,8 +35,9 @@ from bisectbot.service.comparison import stats_of
 from bisectbot.service.context import Context
 from bisectbot.service.searches import Loaded, load
 from bisectbot.service.series import kpi_spec
+from bisectbot.service.surroundings import Surroundings, surroundings
 from bisectbot.source.history import Change, CommitInfo, changes, facts
-from bisectbot.store.tables import Artifact, Bisection, Build, Run, Step
+from bisectbot.store.tables import Artifact, Bisection, Run, Step
 
 BOOT_LOGS = ("dmesg", "kmsg")
 
@@ -107,12 +110,14 @@ def describe(context: Context, session: Session, row: Bisection, blamed: Blamed,
     config = context.config
     before, after = _load_runs(session, blamed.before), _load_runs(session, blamed.after)
     sides = (_side(row, blamed.parent, before), _side(row, blamed.commit, after))
-    finding = _finding(row, job, sides, blamed.verdict)
+    recipe = wire.from_plain(BuildRecipe, row.recipe)
+    around = surroundings(session, config, job, recipe)
+    finding = _finding(row, job, around, sides, blamed.verdict)
     tree = config.trees.get(row.tree)
     branch = row.branch.name if row.branch is not None else ""
     archive = config.mail.archive_url.rstrip("/")
     commit, parent = _commit(blamed.commit), _commit(blamed.parent)
-    matrices = _matrices(context, session, blamed, job, (before, after))
+    matrices = _matrices(context, session, blamed, around, (before, after))
     table = compare(matrices, texts={each.id: each.named for each in (parent, commit)}, always=(finding.stat,))
     return Report(
         commit=commit,
@@ -126,12 +131,12 @@ def describe(context: Context, session: Session, row: Bisection, blamed: Blamed,
             checks=_checks(session, row, blamed.verdict),
             suspects=tuple(_commit(info) for info in blamed.suspects),
         ),
-        also=_also(session, row),
+        also=_also(session, config, row, recipe),
         notes=(f"Why the search stopped: {blamed.verdict.reason}.",) if blamed.verdict.reason else (),
         explanation=_explanation(context, session, blamed, (before, after), table),
         tables=(table,),
         archive=f"{archive}/{message_id.strip('<>')}" if archive else "",
-        reproduce=tuple(_reproduce(row, job, blamed)),
+        reproduce=tuple(_reproduce(recipe, job, blamed)),
         identity=ReportIdentity(address=_address(config.mail.sender), home=archive),
     )
 
@@ -159,22 +164,25 @@ def _side(row: Bisection, info: CommitInfo, runs: list[Run]) -> Side:
     return Side(info.sha, tuple(tuple(values) for values in boots.values()))
 
 
-def _finding(row: Bisection, job: Job, sides: tuple[Side, Side], verdict: Verdict) -> Finding:
+def _finding(row: Bisection, job: Job, around: Surroundings, sides: tuple[Side, Side], verdict: Verdict) -> Finding:
     before, after = (_mean(side.values) for side in sides)
     effect = after - before if before is not None and after is not None else (verdict.effect or 0.0)
     percent = 100 * effect / before if before else None
+    return _told(row.kpi.name, _direction(effect, row), percent, job, around)
+
+
+def _told(stat: str, direction: Direction, percent: float | None, job: Job, around: Surroundings) -> Finding:
     return Finding(
-        stat=row.kpi.name,
-        direction=_direction(effect, row),
+        stat=stat,
+        direction=direction,
         percent=percent,
         testcase=job.testcase,
-        machine=Machine(description=_hardware(job.group), group=job.group),
+        machine=Machine(description=around.machine, group=job.group),
         parameters=job.parameters,
+        config=around.kconfig,
+        compiler=around.compiler,
+        broad=job.broad,
     )
-
-
-def _hardware(group: str) -> str:
-    return f"a host of group {group}"
 
 
 def _mean(values: tuple[float, ...]) -> float | None:
@@ -205,7 +213,7 @@ def _checks(session: Session, row: Bisection, verdict: Verdict) -> tuple[Check, 
     return tuple(checks)
 
 
-def _also(session: Session, row: Bisection) -> tuple[Finding, ...]:
+def _also(session: Session, config: Config, row: Bisection, recipe: BuildRecipe) -> tuple[Finding, ...]:
     """What else moved at the same heads."""
     steps = session.execute(select(Step).filter_by(bisection_id=row.id).order_by(Step.id)).scalars().all()
     found = []
@@ -214,29 +222,21 @@ def _also(session: Session, row: Bisection) -> tuple[Finding, ...]:
         if kpi.id == row.kpi_id:
             continue
         job = catalog.job_spec(kpi.job)
-        found.append(
-            Finding(
-                stat=kpi.name,
-                direction=Direction(step.direction) if step.direction != "unknown" else Direction.CHANGE,
-                percent=step.percent,
-                testcase=job.testcase,
-                machine=Machine(description=_hardware(job.group), group=job.group),
-                parameters=job.parameters,
-            )
-        )
+        direction = Direction(step.direction) if step.direction != "unknown" else Direction.CHANGE
+        around = surroundings(session, config, job, recipe)
+        found.append(_told(kpi.name, direction, step.percent, job, around))
     return tuple(found)
 
 
 def _matrices(
-    context: Context, session: Session, blamed: Blamed, job: Job, runs: tuple[list[Run], list[Run]]
+    context: Context, session: Session, blamed: Blamed, around: Surroundings, runs: tuple[list[Run], list[Run]]
 ) -> MatrixSet:
     """All stats of the runs of parent and commit."""
     matrices = {
         info.sha: RunMatrix.from_runs([stats_of(session, context.artifacts, run) for run in side])
         for info, side in zip((blamed.parent, blamed.commit), runs, strict=True)
     }
-    axes = {**dict(job.parameters), "testcase": job.testcase, "tbox_group": job.group}
-    return MatrixSet(matrices, axes)
+    return MatrixSet(matrices, around.axes)
 
 
 def _explanation(
@@ -257,12 +257,11 @@ def _boot_logs(context: Context, session: Session, runs: list[Run]) -> tuple[str
     return tuple(context.artifacts.read(sha).decode(errors="replace") for sha in shas)
 
 
-def _reproduce(row: Bisection, job: Job, blamed: Blamed) -> list[str]:
+def _reproduce(recipe: BuildRecipe, job: Job, blamed: Blamed) -> list[str]:
     """How to see it for oneself."""
-    recipe = Build(recipe=row.recipe).recipe
     lines = [f"git checkout {blamed.commit.sha[:12]}   # or {blamed.parent.sha[:12]}, its parent"]
-    if recipe.get("command"):
-        lines.append(str(recipe["command"]))
+    if recipe.command:
+        lines.append(recipe.command)
     if job.command:
         lines.append(job.command)
     return lines

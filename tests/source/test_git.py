@@ -100,7 +100,7 @@ def _children() -> list[str]:
 def _open_files() -> set[str]:
     """What this process holds open; a set, since the collector may close another test's files meanwhile."""
     links = Path("/proc/self/fd").iterdir()
-    return {os.readlink(link) for link in links if link.is_symlink()}
+    return {str(link.readlink()) for link in links if link.is_symlink()}
 
 
 def test_a_command_without_end_is_killed_with_its_children(git: Git) -> None:

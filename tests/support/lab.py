@@ -195,7 +195,8 @@ class Lab:
 
 
 def write_config(folder: Path, upstream: Path, database_url: str, changes: dict[str, Any] | None = None) -> Path:
-    """A configuration of one simulated host; ``changes`` are merged into it."""
+    """A configuration of one simulated host; ``changes`` are merged into it, None takes a key away. ``facts`` among
+    them are those of host groups."""
     config: dict[str, Any] = {
         "state": "state",
         "database": database_url,
@@ -219,6 +220,8 @@ def write_config(folder: Path, upstream: Path, database_url: str, changes: dict[
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "hosts").mkdir(exist_ok=True)
     (folder / "model.yaml").write_text(yaml.safe_dump({"rules": [{"file": "level"}]}))
+    for group, facts in config.pop("facts", {}).items():
+        (folder / "hosts" / f"{group}.yaml").write_text(yaml.safe_dump(facts))
     hosts = config.pop("hosts", None) or {HOST: {"group": GROUP}}
     for name, host in hosts.items():
         whole = {"driver": "simulated", "simulated": {"model": "../model.yaml"}, **host}
@@ -232,6 +235,8 @@ def _merge(into: dict[str, Any], changes: dict[str, Any]) -> None:
     for key, value in changes.items():
         if isinstance(value, dict) and isinstance(into.get(key), dict):
             _merge(into[key], value)
+        elif value is None:
+            into.pop(key, None)
         else:
             into[key] = value
 
