@@ -6,7 +6,8 @@ Each takes words as people write them (``B77``, ``N5051``) and returns a frozen 
 from __future__ import annotations
 
 import re
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -44,6 +45,23 @@ T = TypeVar("T", bound=Base)
 _KINDS = {"N": "run", "S": "step", "B": "bisection", "Q": "request", "R": "report", "U": "build"}
 
 
+@dataclass(frozen=True)
+class Asker:
+    """Who gives a command, where, and how it was written: what the log keeps of it."""
+
+    name: str
+    origin: str = "command line"
+    raw: str = ""
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Who = Asker | str
+"""A name alone is somebody at the command line."""
+
+
 def number(word: str, letter: str) -> int:
     """``B77`` → 77; raises UserError with what was expected."""
     match = re.fullmatch(rf"{letter}?(\d{{1,18}})", word.strip(), re.IGNORECASE)
@@ -52,34 +70,34 @@ def number(word: str, letter: str) -> int:
     return int(match[1])
 
 
-def _row(session: Session, kind: type[T], word: str, letter: str) -> T:
+def row_of(session: Session, kind: type[T], word: str, letter: str) -> T:
     row = session.get(kind, number(word, letter))
     if row is None:
         raise UserError(f"there is no {_KINDS[letter]} {word.upper()}; see `bisectbot status`")
     return row
 
 
-def submit_bisection(context: Context, asker: str, asked: BisectArguments) -> str:
+def submit_bisection(context: Context, asker: Who, asked: BisectArguments) -> str:
     """Ask for a bisection; returns the request's id, ``Q12``. What cannot work is answered when it is taken up."""
     for rev in (asked.good, asked.bad):
         if not rev or rev.startswith("-"):
             raise UserError(f"{rev!r} is no revision; give a commit id, a tag or a branch")
     with context.database.write() as session:
-        request = Request(kind=BISECT, asker=asker, arguments=wire.to_plain(asked), created=now(session))
+        request = Request(kind=BISECT, asker=str(asker), arguments=wire.to_plain(asked), created=now(session))
         session.add(request)
         session.flush()
-        _log(session, asker, f"submit bisect {asked.good}..{asked.bad}", f"Q{request.id}")
+        log(session, asker, f"submit bisect {asked.good}..{asked.bad}", f"Q{request.id}")
         return f"Q{request.id}"
 
 
-def cancel(context: Context, who: str, word: str, why: str) -> str:
+def cancel(context: Context, who: Who, word: str, why: str) -> str:
     """Stop a bisection (B), a request (Q) or a run (N); what is running ends at its next heartbeat."""
     with context.database.write() as session:
         match word[:1].upper():
             case "B":
-                answer = _cancel_bisection(session, _row(session, Bisection, word, "B"), why)
+                answer = _cancel_bisection(session, row_of(session, Bisection, word, "B"), why)
             case "Q":
-                request = _row(session, Request, word, "Q")
+                request = row_of(session, Request, word, "Q")
                 if request.state not in {RequestState.OPEN, RequestState.RUNNING}:
                     raise UserError(f"{word.upper()} is {request.state.value} already")
                 request.state, request.answer = RequestState.CANCELLED, why
@@ -87,14 +105,14 @@ def cancel(context: Context, who: str, word: str, why: str) -> str:
                     _cancel_bisection(session, bisection, why)
                 answer = f"{word.upper()} is cancelled"
             case "N":
-                run = _row(session, Run, word, "N")
+                run = row_of(session, Run, word, "N")
                 if not run.state.open:
                     raise UserError(f"{word.upper()} is {run.state.value} already")
                 run.state, run.message, run.finished = RunState.CANCELLED, why, now(session)
                 answer = f"{word.upper()} is cancelled"
             case _:
                 raise UserError(f"{word!r} cannot be cancelled; name a bisection B…, a request Q… or a run N…")
-        _log(session, who, f"cancel {word} {why}", answer)
+        log(session, who, f"cancel {word} {why}", answer)
         return answer
 
 
@@ -106,14 +124,14 @@ def _cancel_bisection(session: Session, bisection: Bisection, why: str) -> str:
     return f"B{bisection.id} is cancelled; {runs} runs that were to come with it"
 
 
-def retry(context: Context, who: str, word: str) -> str:
+def retry(context: Context, who: Who, word: str) -> str:
     """Run a failed or cancelled run (N), build (U) or bisection (B) again."""
     with context.database.write() as session:
         match word[:1].upper():
             case "N":
-                answer = _retry_run(session, _row(session, Run, word, "N"))
+                answer = _retry_run(session, row_of(session, Run, word, "N"))
             case "U":
-                build = _row(session, Build, word, "U")
+                build = row_of(session, Build, word, "U")
                 if build.state not in {BuildState.FAILED, BuildState.UNTESTABLE}:
                     raise UserError(
                         f"{word.upper()} is {build.state.value}; only a failed or untestable build is retried"
@@ -121,10 +139,10 @@ def retry(context: Context, who: str, word: str) -> str:
                 _again(build)
                 answer = f"{word.upper()} is planned again"
             case "B":
-                answer = _retry_bisection(session, _row(session, Bisection, word, "B"))
+                answer = _retry_bisection(session, row_of(session, Bisection, word, "B"))
             case _:
                 raise UserError(f"{word!r} cannot be retried; name a run N…, a build U… or a bisection B…")
-        _log(session, who, f"retry {word}", answer)
+        log(session, who, f"retry {word}", answer)
         return answer
 
 
@@ -157,7 +175,7 @@ def _retry_bisection(session: Session, bisection: Bisection) -> str:
     return f"B{bisection.id} goes on with what it has measured"
 
 
-def set_host(context: Context, who: str, name: str, state: HostState, why: str) -> str:
+def set_host(context: Context, who: Who, name: str, state: HostState, why: str) -> str:
     """Change a host's state by hand."""
     with context.database.write() as session:
         host = session.execute(select(Host).filter_by(name=name)).scalar_one_or_none()
@@ -166,43 +184,53 @@ def set_host(context: Context, who: str, name: str, state: HostState, why: str) 
             raise UserError(f"there is no host {name!r}; there are: {known}")
         host.state, host.reason, host.since, host.failures = state, f"{why} ({who})", now(session), 0
         host.hinted = 0.0
-        _log(session, who, f"hosts {name} {state.value} {why}", "done")
+        log(session, who, f"hosts {name} {state.value} {why}", "done")
         return f"{name} is {state.value}"
 
 
-def approve(context: Context, who: str, word: str) -> str:
+def approve(context: Context, who: Who, word: str) -> str:
     """Release a held report: its mail is queued."""
     return _decide(context, who, word, ReportState.RELEASED, OutboxState.QUEUED, "")
 
 
-def reject(context: Context, who: str, word: str, why: str) -> str:
+def reject(context: Context, who: Who, word: str, why: str) -> str:
     """Refuse a held report: its mail is never sent."""
     return _decide(context, who, word, ReportState.REJECTED, OutboxState.CANCELLED, why)
 
 
-def _decide(context: Context, who: str, word: str, state: ReportState, mail: OutboxState, why: str) -> str:
+def _decide(context: Context, who: Who, word: str, state: ReportState, mail: OutboxState, why: str) -> str:
     with context.database.write() as session:
-        report = _row(session, Report, word, "R")
+        report = row_of(session, Report, word, "R")
         if report.state is not ReportState.HELD:
             raise UserError(f"{word.upper()} is {report.state.value} already")
         report.state, report.reason = state, why or f"approved by {who}"
         held = select(Outbox).filter_by(report_id=report.id, state=OutboxState.AWAITING_APPROVAL)
         for row in session.execute(held).scalars():
-            row.state, row.approved_by = mail, who
+            row.state, row.approved_by = mail, str(who)
         answer = f"{word.upper()} is {state.value}"
-        _log(session, who, f"{state.value} {word} {why}", answer)
+        log(session, who, f"{state.value} {word} {why}", answer)
         return answer
 
 
-def _log(session: Session, who: str, raw: str, outcome: str) -> None:
-    row = CommandLog(at=now(session), who=who, origin="command line", raw=raw, arguments={}, outcome=outcome)
-    session.add(row)
+def log(session: Session, who: Who, raw: str, outcome: str) -> None:
+    """Append to the log of commands, in the transaction that carries the command out."""
+    asker = who if isinstance(who, Asker) else Asker(who, raw=raw)
+    session.add(
+        CommandLog(
+            at=now(session),
+            who=asker.name,
+            origin=asker.origin,
+            raw=asker.raw or raw,
+            arguments=asker.arguments,
+            outcome=outcome,
+        )
+    )
 
 
 def request_answer(context: Context, word: str) -> tuple[str, str]:
     """The bisection that a request became ("" if none), and its answer in one line."""
     with context.database.read() as session:
-        request = _row(session, Request, word, "Q")
+        request = row_of(session, Request, word, "Q")
         bisection = session.execute(select(Bisection.id).filter_by(request_id=request.id)).scalar_one_or_none()
         answer = f"Q{request.id} is {request.state.value}" + (f": {request.answer}" if request.answer else "")
         return (f"B{bisection}" if bisection else "", answer)

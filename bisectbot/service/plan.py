@@ -37,6 +37,7 @@ class Why:
     branch_id: int | None = None
     experiment_id: int | None = None
     step_id: int | None = None
+    request_id: int | None = None
 
 
 def plan(context: Context) -> int:
@@ -142,6 +143,7 @@ def want_runs(session: Session, build: Build, job: Job, count: int, why: Why, *,
             branch_id=why.branch_id,
             experiment_id=why.experiment_id,
             step_id=why.step_id,
+            request_id=why.request_id,
             purpose=int(why.purpose),
             state=state,
             fresh_boot=fresh_boot and number == 0,
@@ -158,6 +160,10 @@ def _already(session: Session, build: Build, job: Job) -> int:
     """Runs of the same build and job that count for a head's series: done, or still to come."""
     states = [RunState.DONE, *(state for state in RunState if state.open)]
     query = select(func.count()).where(
-        Run.build_id == build.id, Run.job_id == job.id, Run.state.in_(states), Run.experiment_id.is_(None)
+        Run.build_id == build.id,
+        Run.job_id == job.id,
+        Run.state.in_(states),
+        Run.experiment_id.is_(None),
+        Run.request_id.is_(None),
     )
     return int(session.execute(query).scalar_one())

@@ -57,7 +57,8 @@ def kpi_spec(kpi: Kpi) -> KpiSpec:
 
 
 def measured(session: Session, series: Series) -> list[Measured]:
-    """The measured heads of a series, oldest first; runs of bisections are left out: they were chosen, not sampled.
+    """The measured heads of a series, oldest first; runs of bisections and requests are left out:
+    they were chosen, not sampled.
 
     A head that was measured in two environments keeps the one in which most of its runs were made.
     """
@@ -75,6 +76,7 @@ def measured(session: Session, series: Series) -> list[Measured]:
             Run.job_id == series.kpi.job_id,
             Run.state == RunState.DONE,
             Run.experiment_id.is_(None),
+            Run.request_id.is_(None),
             Head.number > _oldest(session, series),
         )
         .order_by(Head.number, Run.finished, Run.id)

@@ -23,7 +23,10 @@ from bisectbot.store.tables.farm import (
 )
 from bisectbot.store.tables.people import (
     CommandLog,
+    Conversation,
     Finding,
+    Judged,
+    Judgement,
     Outbox,
     OutboxState,
     Person,
@@ -46,8 +49,8 @@ from bisectbot.store.tables.verdicts import (
 
 __all__ = [
     "Artifact", "Base", "Bisection", "BisectionState", "Boot", "Branch", "Build", "BuildState", "Change",
-    "CommandLog", "Commit", "Environment", "Experiment", "ExperimentState", "FailureKind", "Finding", "Head",
-    "HeadState", "Host", "HostGroup", "HostState", "Job", "Kpi", "Lease", "Outbox", "OutboxState", "Person",
-    "Purpose", "Reply", "Report", "ReportState", "Request", "RequestState", "Run", "RunState", "Sample", "Series",
-    "Step", "StepState", "Subscription", "Token", "Tree",
+    "CommandLog", "Commit", "Conversation", "Environment", "Experiment", "ExperimentState", "FailureKind",
+    "Finding", "Head", "HeadState", "Host", "HostGroup", "HostState", "Job", "Judged", "Judgement", "Kpi", "Lease",
+    "Outbox", "OutboxState", "Person", "Purpose", "Reply", "Report", "ReportState", "Request", "RequestState",
+    "Run", "RunState", "Sample", "Series", "Step", "StepState", "Subscription", "Token", "Tree",
 ]  # fmt: skip

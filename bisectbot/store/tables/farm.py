@@ -211,6 +211,8 @@ class Run(Base):
     branch_id: Mapped[int | None] = mapped_column(ForeignKey("branch.id"))
     experiment_id: Mapped[int | None] = mapped_column(ForeignKey("experiment.id"), index=True)
     step_id: Mapped[int | None] = mapped_column(ForeignKey("step.id"), index=True)
+    request_id: Mapped[int | None] = mapped_column(ForeignKey("request.id"), index=True)
+    """Of a comparison or a test that a person asked for."""
     purpose: Mapped[int]
     state: Mapped[RunState] = mapped_column(words(RunState), default=RunState.PLANNED)
     failure: Mapped[FailureKind] = mapped_column(words(FailureKind), default=FailureKind.NONE)

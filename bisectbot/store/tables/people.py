@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from sqlalchemy import ForeignKey, LargeBinary, String, UniqueConstraint
-from sqlalchemy.orm import Mapped, mapped_column, relationship
+from sqlalchemy import Connection, ForeignKey, LargeBinary, String, UniqueConstraint, event
+from sqlalchemy.orm import Mapped, Mapper, mapped_column, relationship
 
 from bisectbot.store.tables.base import Base, Key, Sha, words
 from bisectbot.store.tables.code import Change
@@ -155,6 +155,45 @@ class Subscription(Base):
     muted_until: Mapped[float | None]
 
 
+class Judged(enum.StrEnum):
+    """What people said of a report."""
+
+    WRONG = "wrong"
+    ACCEPTED = "accepted"
+    """Right, and as it should be: the new level is the expected one."""
+    FIXED = "fixed"
+    """Right, and mended by another commit."""
+    DUPLICATE = "duplicate"
+
+
+class Judgement(Base):
+    """One opinion on a report; the last one holds. ``probability`` is what the report had stated, for calibration."""
+
+    __tablename__ = "judgement"
+    id: Mapped[Key]
+    report_id: Mapped[int] = mapped_column(ForeignKey("report.id"), index=True)
+    judged: Mapped[Judged] = mapped_column(words(Judged))
+    who: Mapped[str]
+    why: Mapped[str]
+    probability: Mapped[float | None]
+    at: Mapped[float]
+
+
+class Conversation(Base):
+    """Where somebody waits for the end of a request. ``message`` is the transport's id of what it edits there,
+    ``told`` what was said last."""
+
+    __tablename__ = "conversation"
+    id: Mapped[Key]
+    request_id: Mapped[int] = mapped_column(ForeignKey("request.id"), index=True)
+    transport: Mapped[str] = mapped_column(String(16))
+    place: Mapped[dict[str, Any]]
+    message: Mapped[str] = mapped_column(default="")
+    told: Mapped[str] = mapped_column(default="")
+    open: Mapped[bool] = mapped_column(default=True, index=True)
+    request: Mapped[Request] = relationship()
+
+
 class CommandLog(Base):
     """Every command that anybody gave, with its outcome; only ever appended to."""
 
@@ -166,3 +205,9 @@ class CommandLog(Base):
     raw: Mapped[str]
     arguments: Mapped[dict[str, Any]]
     outcome: Mapped[str]
+
+
+@event.listens_for(CommandLog, "before_update")
+@event.listens_for(CommandLog, "before_delete")
+def _keep(_mapper: Mapper[CommandLog], _connection: Connection, row: CommandLog) -> None:
+    raise AssertionError(f"the log of commands is only appended to, and row {row.id} was to be changed")

@@ -121,6 +121,22 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_commit_change_id"), ["change_id"], unique=False)
 
     op.create_table(
+        "conversation",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("request_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("transport", sa.String(length=16), nullable=False),
+        sa.Column("place", sa.JSON(), nullable=False),
+        sa.Column("message", sa.String(), nullable=False),
+        sa.Column("told", sa.String(), nullable=False),
+        sa.Column("open", sa.Boolean(), nullable=False),
+        sa.ForeignKeyConstraint(["request_id"], ["request.id"], name=op.f("fk_conversation_request_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_conversation")),
+    )
+    with op.batch_alter_table("conversation", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_conversation_open"), ["open"], unique=False)
+        batch_op.create_index(batch_op.f("ix_conversation_request_id"), ["request_id"], unique=False)
+
+    op.create_table(
         "environment",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("group_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -269,6 +285,25 @@ def upgrade() -> None:
     with op.batch_alter_table("head", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_head_commit_id"), ["commit_id"], unique=False)
         batch_op.create_index(batch_op.f("ix_head_state_branch_id"), ["state", "branch_id"], unique=False)
+
+    op.create_table(
+        "judgement",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("report_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column(
+            "judged",
+            sa.Enum("wrong", "accepted", "fixed", "duplicate", name="judged", native_enum=False, length=24),
+            nullable=False,
+        ),
+        sa.Column("who", sa.String(), nullable=False),
+        sa.Column("why", sa.String(), nullable=False),
+        sa.Column("probability", sa.Double(), nullable=True),
+        sa.Column("at", sa.Double(), nullable=False),
+        sa.ForeignKeyConstraint(["report_id"], ["report.id"], name=op.f("fk_judgement_report_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_judgement")),
+    )
+    with op.batch_alter_table("judgement", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_judgement_report_id"), ["report_id"], unique=False)
 
     op.create_table(
         "kpi",
@@ -502,6 +537,7 @@ def upgrade() -> None:
         sa.Column("branch_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column("experiment_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column("step_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("request_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column("purpose", sa.Integer(), nullable=False),
         sa.Column(
             "state",
@@ -547,6 +583,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["group_id"], ["host_group.id"], name=op.f("fk_run_group_id")),
         sa.ForeignKeyConstraint(["host_id"], ["host.id"], name=op.f("fk_run_host_id")),
         sa.ForeignKeyConstraint(["job_id"], ["job.id"], name=op.f("fk_run_job_id")),
+        sa.ForeignKeyConstraint(["request_id"], ["request.id"], name=op.f("fk_run_request_id")),
         sa.ForeignKeyConstraint(["step_id"], ["step.id"], name=op.f("fk_run_step_id")),
         sa.ForeignKeyConstraint(["wanted_host_id"], ["host.id"], name=op.f("fk_run_wanted_host_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_run")),
@@ -556,6 +593,7 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_run_experiment_id"), ["experiment_id"], unique=False)
         batch_op.create_index(batch_op.f("ix_run_finished"), ["finished"], unique=False)
         batch_op.create_index(batch_op.f("ix_run_job_id"), ["job_id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_run_request_id"), ["request_id"], unique=False)
         batch_op.create_index(
             batch_op.f("ix_run_state_group_id_purpose_id"), ["state", "group_id", "purpose", "id"], unique=False
         )
