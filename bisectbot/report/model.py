@@ -100,10 +100,14 @@ class Still:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The finding's stat at one commit: every run's value in the stat's unit, grouped by boot, in order."""
+    """The finding's stat at one commit: every run's value in the stat's unit, grouped by boot, in order.
+
+    ``booted`` is False where nothing was booted for the runs: ``boots`` is then one group that is no boot.
+    """
 
     commit: str
     boots: tuple[tuple[float, ...], ...]
+    booted: bool = True
 
     @property
     def values(self) -> tuple[float, ...]:

@@ -227,13 +227,14 @@ def _probability(found: Evidence) -> str:
 
 def _side(name: str, side: Side) -> str:
     values = side.values
+    boots = str(len(side.boots)) if side.booted else "-"
     if not values:
-        return f"  {name} {side.commit[:10]:<10} {0:7d} {len(side.boots):6d}"
+        return f"  {name} {side.commit[:10]:<10} {0:7d} {boots:>6}"
     mean = math.fsum(values) / len(values)
     spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
     percent = f"{100 * spread / abs(mean):6.1f}%" if mean else ""
     average = mean_text(mean).strip()  # the digits that the table shows
-    return f"  {name} {side.commit[:10]:<10} {len(values):7d} {len(side.boots):6d} {average:>14} {percent}".rstrip()
+    return f"  {name} {side.commit[:10]:<10} {len(values):7d} {boots:>6} {average:>14} {percent}".rstrip()
 
 
 def _overlap(parent: Sequence[float], culprit: Sequence[float]) -> list[str]:

@@ -161,7 +161,8 @@ def _side(row: Bisection, info: CommitInfo, runs: list[Run]) -> Side:
     for run in runs:
         values = [sample.value for sample in run.samples if sample.kpi_id == row.kpi_id]
         boots.setdefault(run.boot_id, []).extend(values)
-    return Side(info.sha, tuple(tuple(values) for values in boots.values()))
+    booted = any(run.boot_id is not None for run in runs)
+    return Side(info.sha, tuple(tuple(values) for values in boots.values()), booted)
 
 
 def _finding(row: Bisection, job: Job, around: Surroundings, sides: tuple[Side, Side], verdict: Verdict) -> Finding:

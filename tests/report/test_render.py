@@ -150,6 +150,15 @@ def test_inseparable_suspects_are_named():
     assert 'abababab ("mm: does not build")'[-24:] in body
 
 
+def test_hosts_that_boot_nothing_have_no_boots():
+    report = samples.report()
+    assert report.evidence is not None
+    parent, commit = Side("c" * 40, ((5.0, 6.0),), booted=False), Side("d" * 40, (), booted=False)
+    body = render_mail(replace(report, evidence=replace(report.evidence, parent=parent, culprit=commit))).body
+    rows = [line.split() for line in body.splitlines() if line.startswith(("  parent ", "  commit "))]
+    assert rows == [["parent", "c" * 10, "2", "-", "5.50", "9.1%"], ["commit", "d" * 10, "0", "-"]]
+
+
 def test_runs_in_boots_of_their_own_need_no_bars():
     report = samples.report()
     assert report.evidence is not None

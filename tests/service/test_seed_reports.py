@@ -75,7 +75,7 @@ def made_runs(seed: Seed) -> Runs:
     sides = made.matrices(rows, {seed.finding.stat: seed.runs})
     return {
         level: [
-            {name: float(values[run]) for name, values in side.stats.items() if values[run] is not None}
+            {name: float(value) for name, values in side.stats.items() if (value := values[run]) is not None}
             for run in range(side.runs)
         ]
         for level, side in zip(LEVELS.values(), sides, strict=True)
