@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session, joinedload, selectinload
 
 from bisectbot.bisect import State, Verdict
@@ -40,6 +40,9 @@ from bisectbot.source.history import Change, CommitInfo, changes, facts
 from bisectbot.store.tables import Artifact, Bisection, Run, Step
 
 BOOT_LOGS = ("dmesg", "kmsg")
+COMMAND_LINE = ("cmdline",)
+KCONFIG = "config"
+"""Of a build: the kernel's configuration."""
 
 
 @dataclass(frozen=True)
@@ -243,19 +246,31 @@ def _matrices(
 def _explanation(
     context: Context, session: Session, blamed: Blamed, runs: tuple[list[Run], list[Run]], table: Table
 ) -> Explanation:
-    """What might explain the change: the boot logs that runs kept, their stats, and the patch itself."""
-    logs = [_boot_logs(context, session, side) for side in runs]
+    """What might explain the change: what booted kernels logged and were told, their stats, and the patch itself."""
+    parent, culprit = (_traces(context, session, side) for side in runs)
     patch = context.mirror.git.run("show", "--format=", "-U0", blamed.commit.sha)
     measured = {name for side in runs for run in side[:1] for name in stats_of(session, context.artifacts, run)}
-    return explain(Traces(logs[0]), Traces(logs[1]), table, touched_functions(patch), measured)
+    return explain(parent, culprit, table, touched_functions(patch), measured)
 
 
-def _boot_logs(context: Context, session: Session, runs: list[Run]) -> tuple[str, ...]:
-    """The kernel log of each boot, as the first of its runs kept it."""
+def _traces(context: Context, session: Session, runs: list[Run]) -> Traces:
+    """What the kernels of one side left behind: of each boot what the first of its runs kept."""
     by_boot = {run.boot_id or -run.id: run.id for run in reversed(runs)}
-    query = select(Artifact.sha256).where(Artifact.run_id.in_(by_boot.values()), Artifact.name.in_(BOOT_LOGS))
-    shas = session.execute(query.order_by(Artifact.run_id)).scalars()
-    return tuple(context.artifacts.read(sha).decode(errors="replace") for sha in shas)
+
+    def kept(*where: ColumnElement[bool]) -> tuple[str, ...]:
+        shas = session.execute(select(Artifact.sha256).where(*where).order_by(Artifact.run_id, Artifact.id)).scalars()
+        return tuple(context.artifacts.read(sha).decode(errors="replace") for sha in shas)
+
+    def first(texts: tuple[str, ...]) -> str:
+        return texts[0] if texts else ""
+
+    of_boots = Artifact.run_id.in_(by_boot.values())
+    of_builds = Artifact.build_id.in_({run.build_id for run in runs})
+    return Traces(
+        boot_logs=kept(of_boots, Artifact.name.in_(BOOT_LOGS)),
+        config=first(kept(of_builds, Artifact.name == KCONFIG)),
+        command_line=first(kept(of_boots, Artifact.name.in_(COMMAND_LINE))),
+    )
 
 
 def _reproduce(recipe: BuildRecipe, job: Job, blamed: Blamed) -> list[str]:
