@@ -22,6 +22,8 @@ from bisectbot.jobs.hosts import Host as HostFacts
 from bisectbot.jobs.kpi import Better, Kpi
 from bisectbot.jobs.library import Library
 from bisectbot.jobs.selection import AxisError, select_units
+from bisectbot.mailconfig import Mail
+from bisectbot.mailconfig import problems as mail_problems
 from bisectbot.yamlfile import (
     ConfigError,
     Document,
@@ -37,33 +39,6 @@ from bisectbot.yamlfile import (
     validate,
     word,
 )
-
-
-class MailPolicy(StrEnum):
-    """How far a report may travel (a ladder: each rung includes the ones before)."""
-
-    FILES = "files"
-    OPERATORS = "operators"
-    AUTHOR = "author"
-    LISTS = "lists"
-
-
-class Smtp(Section):
-    host: str = "127.0.0.1"
-    port: int = Field(25, ge=1, le=65535)
-    starttls: bool = False
-    user: str = ""
-    password_file: SecretPath | None = None
-
-
-class Mail(Section):
-    """Who we are in mails and how they leave."""
-
-    sender: str = "bisectbot <bisectbot@localhost>"
-    operators: tuple[str, ...] = ()
-    policy: MailPolicy = MailPolicy.FILES
-    smtp: Smtp = Smtp()
-    archive_url: str = ""
 
 
 class Server(Section):
@@ -371,7 +346,7 @@ class _Check:
         self.unread: set[str] = set()
 
     def all(self) -> list[Problem]:
-        for check in (self.trees, self.builds, self.groups, self.jobs, self.hosts, self.files):
+        for check in (self.trees, self.builds, self.groups, self.jobs, self.hosts, self.files, self.mail):
             check()
         return self.problems
 
@@ -449,9 +424,11 @@ class _Check:
                 self.problems.append(Problem(file, 0, f"simulated.model: no such file: {host.simulated.model}"))
 
     def files(self) -> None:
-        for path, where in [
-            (self.config.server.token_file, ("server", "token_file")),
-            (self.config.mail.smtp.password_file, ("mail", "smtp", "password_file")),
-        ]:
-            if path is not None and not path.is_file():
-                self.tell(where, f"{'.'.join(where)}: no such file: {path}")
+        token = self.config.server.token_file
+        if token is not None and not token.is_file():
+            self.tell(("server", "token_file"), f"server.token_file: no such file: {token}")
+
+    def mail(self) -> None:
+        trees = {name: list(tree.branches) for name, tree in self.config.trees.items()}
+        for where, message in mail_problems(self.config.mail, trees):
+            self.tell(where, message)

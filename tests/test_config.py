@@ -102,6 +102,44 @@ def changed(old: str, new: str) -> str:
             "state: state\nmail: {smtp: {password_file: pw}}",
             "bisectbot.yaml:2: mail.smtp.password_file: no such file: pw",
         ),
+        # mail
+        *(
+            ("state: state", f"state: state\nmail: {{{keys}}}", f"bisectbot.yaml:2: {told}")
+            for keys, told in [
+                ("sender: nobody", "mail.sender: 'nobody' is no mail address; write local@domain or Name <local@do"),
+                ("operators: [a@b, 'x <y>']", "mail.operators.1: 'x <y>' is no mail address; write local@domain"),
+                ("policy: list", "mail.policy: Input should be 'files', 'operators', 'author' or 'lists', found 'list"),
+                ("rungs: [{tree: 'x:*', policy: files}]", "mail.rungs: 'x:*' matches no TREE:BRANCH; there are: mine"),
+                ("rungs: [{tree: '*'}]", "mail.rungs.0.policy is missing; add it"),
+                ("approval: {precision: 90}", "mail.approval.precision: Input should be less than or equal to 1, fo"),
+                ("hourly_cap: -1", "mail.hourly_cap: Input should be greater than or equal to 0, found -1"),
+                ("daily_cap: many", "mail.daily_cap: Input should be a valid integer"),
+                ("quiet_days: [caturday]", "mail.quiet_days.0: 'caturday' is no day; write mon … sun, or a date"),
+                ("quiet_days: [7]", "mail.quiet_days.0: 7 is no day; write mon … sun, or a date as 2026-12-25"),
+                ("bar: {confidence: 2}", "mail.bar.confidence: Input should be less than or equal to 1, found 2"),
+                ("also: {most: 13}", "mail.also.most: Input should be less than or equal to 12, found 13"),
+                ("trees: {their: {}}", "mail.trees: tree 'their' is not defined; there are: mine"),
+                ("trees: {mine: {list: [a@b]}}", "unknown key mail.trees.mine.list; did you mean lists?"),
+                ("opted_out: ['Ada <a@b>']", "mail.opted_out.0: 'Ada <a@b>' is no bare mail address; write local"),
+                ("unsubscribe_url: http://x/u", "mail.unsubscribe_url: 'http://x/u': mail programs follow https://"),
+                ("smtp: {security: ssl}", "mail.smtp.security: Input should be 'none', 'starttls' or 'tls', found "),
+                ("smtp: {user: bot}", "mail.smtp.user has no password; add mail.smtp.password_file"),
+                (
+                    "smtp: {user: bot, host: mx.example.org, password_file: bisectbot.yaml}",
+                    "mail.smtp.user: its password would travel in the clear; set mail.smtp.security to starttls or",
+                ),
+                ("smtp: {ca_file: ca}", "mail.smtp.ca_file: no such file: ca; create it or correct the path"),
+                ("smtp: {dkim: {domain: d, selector: s}}", "mail.smtp.dkim.key_file is missing; add it"),
+                ("smtp: {dkim: {domain: d, selector: s, key_file: k}}", "mail.smtp.dkim.key_file: no such file: k;"),
+                ("inbox: {maildir: drop}", "mail.inbox.maildir: no maildir: drop has no folder `new`"),
+                ("inbox: {lmtp: here}", "mail.inbox.lmtp: String should match pattern"),
+                ("inbox: {imap: {host: h, user: u}}", "mail.inbox.imap.password_file is missing; add it"),
+                (
+                    "inbox: {lmtp: 'a:1', imap: {host: h, user: u, password_file: bisectbot.yaml}}",
+                    "mail.inbox: mail comes in one way only; keep maildir, imap or lmtp",
+                ),
+            ]
+        ),
         ("    command: ./bench", "    file: jobs/none.yaml", "jobs.bench.file: no such file: jobs/none.yaml"),
         # names that point nowhere
         ("build: b,", "build: c,", "bisectbot.yaml:6: build 'c' is not defined; there are: b"),

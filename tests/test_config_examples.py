@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
-from bisectbot import config
+from bisectbot import config, mailconfig
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "config"
@@ -57,7 +57,7 @@ def test_linux_next_runs_the_jobs_of_both_published_reports() -> None:
         "will-it-scale.per_process_ops",
         "aim9.exec_test.ops_per_sec",
     ]
-    assert loaded.mail.policy is config.MailPolicy.FILES
+    assert loaded.mail.policy is mailconfig.MailPolicy.FILES
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
@@ -67,7 +67,8 @@ def test_what_the_examples_keep_in_comments_is_understood_too(path: Path, tmp_pa
     settings = list(re.finditer(r"^( *)# ([a-z_]+: \S.*?)(   .*)?$", text, re.MULTILINE))
     assert settings or path.parent != CONFIG
     (tmp_path / "secrets").mkdir()
-    (tmp_path / "secrets" / "worker.token").write_text("secret")
+    for secret in ("worker.token", "smtp.password"):
+        (tmp_path / "secrets" / secret).write_text("secret")
     for name in ("hosts", "jobs", "models"):
         if (path.parent / name).is_dir():
             (tmp_path / name).symlink_to(path.parent / name)
@@ -82,8 +83,15 @@ def test_what_the_examples_keep_in_comments_is_understood_too(path: Path, tmp_pa
 SECTIONS: dict[str, type[BaseModel]] = {
     "bisectbot.yaml": config.Config,
     "server": config.Server,
-    "mail": config.Mail,
-    "mail.smtp": config.Smtp,
+    "mail": mailconfig.Mail,
+    "mail.rungs": mailconfig.RungSpec,
+    "mail.approval": mailconfig.Approval,
+    "mail.bar": mailconfig.Bar,
+    "mail.also, mail.trees.NAME": mailconfig.Extra,
+    "mail.smtp": mailconfig.Smtp,
+    "mail.smtp.dkim": mailconfig.DkimSpec,
+    "mail.inbox": mailconfig.InboxSpec,
+    "mail.inbox.imap": mailconfig.ImapSpec,
     "trees.NAME": config.Tree,
     "trees.NAME.branches.BRANCH": config.Branch,
     "builds.NAME": config.Build,
@@ -154,7 +162,7 @@ def test_the_reference_names_the_drivers_and_rungs_that_there_are() -> None:
     text = (CONFIG / "README.md").read_text()
     for driver in get_args(config.Host.model_fields["driver"].annotation):
         assert f"`{driver}`" in text
-    for rung in config.MailPolicy:
+    for rung in mailconfig.MailPolicy:
         assert f"`{rung.value}`" in text
 
 

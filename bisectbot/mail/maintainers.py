@@ -44,6 +44,8 @@ class Concerned:
     people: tuple[Mailbox, ...]
     lists: tuple[Mailbox, ...]
     sections: tuple[str, ...]
+    because: dict[str, str] = field(default_factory=dict, compare=False)
+    """The section that names each of them, by `Mailbox.key`."""
 
 
 def parse(text: str, *, mailmap: str = "", ignored: str = "") -> Maintainers:
@@ -120,6 +122,10 @@ class Maintainers:
         self.lists = distinct(tuple(box for section in sections for box in section.lists))
         self._of_file = lru_cache(_CACHED_FILES)(self._matches)
 
+    def current(self, box: Mailbox) -> Mailbox:
+        """``box`` under the name and address that .mailmap gives it."""
+        return self._mailmap.current(box)
+
     def concerned(self, files: Iterable[str], text: str = "", contents: Mapping[str, str] | None = None) -> Concerned:
         """Who looks after ``files``; ``text``, a commit message and diff, is searched for the sections' keywords.
 
@@ -140,10 +146,15 @@ class Maintainers:
                     depth[number] = _BY_NAME
         order = sorted(depth, key=lambda number: (-depth[number], -count[number], number))
         found = [self.sections[number] for number in order]
+        because: dict[str, str] = {}
+        for section in found:
+            for box in (*section.people, *section.lists):
+                because.setdefault(box.key, section.name)
         return Concerned(
             _one_each(box for group in (*(s.people for s in found), *map(self._named_in, bindings)) for box in group),
             distinct(tuple(box for section in found for box in section.lists)),
             tuple(section.name for section in found),
+            because,
         )
 
     def _named_in(self, binding: str) -> tuple[Mailbox, ...]:

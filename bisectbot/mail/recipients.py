@@ -60,19 +60,25 @@ class Recipients:
     to: tuple[Mailbox, ...]
     people: tuple[Mailbox, ...] = ()
     lists: tuple[Mailbox, ...] = ()
+    why: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """What makes it their business, in a few words, by `Mailbox.key`."""
 
 
 def recipients(commit: Commit, maintainers: Maintainers, rules: TreeRules | None = None) -> Recipients:
     """Who gets a report on ``commit``, most concerned first, at most ``rules.most`` in all.
 
-    ``maintainers`` is the commit's own MAINTAINERS file. Robots, placeholders and the stable list are left out.
+    ``maintainers`` is the commit's own MAINTAINERS file; everybody is named as the .mailmap beside it has them.
+    Robots, placeholders and the stable list are left out.
     """
     rules = rules or TreeRules()
     found = maintainers.concerned(commit.files, f"{commit.message}\n{changed_lines(commit.diff)}", commit.contents)
+    trailers = [(label, maintainers.current(box)) for label, box in _trailers(commit.message)]
+    signed = [(label, box) for label, box in trailers if box.key not in maintainers.ignored]
+    author, committer = (box and maintainers.current(box) for box in (commit.author, commit.committer))
     people = _usable([
-        *([commit.author] if commit.author else []),
-        *([commit.committer] if commit.committer else []),
-        *(box for box in trailer_people(commit.message) if box.key not in maintainers.ignored),
+        *([author] if author else []),
+        *([committer] if committer else []),
+        *(box for _, box in signed),
         *found.people,
     ])  # fmt: skip
     lists = _usable([*rules.lists, *found.lists])[: rules.most_lists]
@@ -82,7 +88,14 @@ def recipients(commit: Commit, maintainers: Maintainers, rules: TreeRules | None
     room = rules.most - len(to) - len(lists)
     cc = _usable([*rules.people, *people[1:]])
     cc = [box for box in cc if box not in to]
-    return Recipients(to, tuple(cc[: max(room, 0)]), tuple(lists))
+    why = {
+        **{box.key: "by configuration" for box in (*rules.people, *rules.lists)},
+        **{key: f"MAINTAINERS: {section}" for key, section in found.because.items()},
+        **{box.key: f"{label.capitalize()} of the commit" for label, box in reversed(signed)},
+        **({committer.key: "committer"} if committer else {}),
+        **({author.key: "author"} if author else {}),
+    }
+    return Recipients(to, tuple(cc[: max(room, 0)]), tuple(lists), why)
 
 
 def changed_lines(diff: str) -> str:
@@ -93,12 +106,17 @@ def changed_lines(diff: str) -> str:
 
 def trailer_people(message: str) -> tuple[Mailbox, ...]:
     """The mailboxes in the trailers of a commit message, the most concerned first."""
+    return distinct(tuple(box for _, box in _trailers(message)))
+
+
+def _trailers(message: str) -> list[tuple[str, Mailbox]]:
+    """The trailers that name people, with their labels in lower case, the most concerned first."""
     found: list[tuple[int, Mailbox]] = []
     for line in message.rsplit("\n\n", 1)[-1].splitlines() if "\n\n" in message else []:
         if (match := _TRAILER.match(line.strip())) and match[1].lower() in _TRAILERS:
             rank = _TRAILERS.index(match[1].lower())
             found += [(rank, box) for box in parse_mailboxes(match[2].split("#", 1)[0])]
-    return distinct(tuple(box for _, box in sorted(found, key=lambda entry: entry[0])))
+    return [(_TRAILERS[rank], box) for rank, box in sorted(found, key=lambda entry: entry[0])]
 
 
 def _usable(boxes: Iterable[Mailbox]) -> list[Mailbox]:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import redis
 
-from bisectbot.config import Config, MailPolicy
+from bisectbot.config import Config
 from bisectbot.errors import BisectbotError
-from bisectbot.mail.mailbox import parse_mailboxes
+from bisectbot.mailconfig import MailPolicy
 from bisectbot.service.context import open_context
 from bisectbot.service.status import hosts
 from bisectbot.source.git import Git
@@ -133,9 +133,6 @@ def _tree(name: str, url: str) -> Finding:
 
 def _mail(config: Config) -> Finding:
     mail = config.mail
-    wrong = [text for text in (mail.sender, *mail.operators) if not parse_mailboxes(text)]
-    if wrong:
-        return Finding("mail", False, f"{wrong[0]!r} is no mail address; correct it")
     if mail.policy is not MailPolicy.FILES and not mail.operators:
         return Finding("mail", False, "nobody is told of trouble; name mail.operators")
     return Finding("mail", True, f"goes as far as: {mail.policy.value}")

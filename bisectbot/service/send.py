@@ -20,6 +20,7 @@ from bisectbot.errors import InfraError, UserError
 from bisectbot.mail import outbox
 from bisectbot.mail.message import Kind, archive_key
 from bisectbot.mail.policy import Record, Rung, Way, wait_until
+from bisectbot.mail.signing import Dkim
 from bisectbot.mail.smtp import Envelope, Outcome, Recipient, Result, Security, Settings, deliver, return_path
 from bisectbot.service.context import Context
 from bisectbot.service.report import mail_identity, mail_policy
@@ -134,8 +135,16 @@ def _lease(row: int) -> str:
 def settings(context: Context) -> Settings:
     """The mail server, as configured."""
     smtp = context.config.mail.smtp
-    security = Security.STARTTLS if smtp.starttls else Security.NONE
-    return Settings(smtp.host, smtp.port, security, smtp.user, smtp.password_file)
+    dkim = Dkim(smtp.dkim.domain, smtp.dkim.selector, smtp.dkim.key_file) if smtp.dkim else None
+    return Settings(
+        host=smtp.host,
+        port=smtp.port,
+        security=Security(smtp.security),
+        user=smtp.user,
+        password_file=smtp.password_file,
+        ca_file=smtp.ca_file,
+        dkim=dkim,
+    )
 
 
 def mail_file(context: Context, message_id: str) -> Path:

@@ -17,9 +17,10 @@ from types import FrameType
 from typing import Any, cast
 
 from bisectbot.clock import Clock
-from bisectbot.config import Config, Mail, Smtp
+from bisectbot.config import Config
 from bisectbot.errors import InfraError
 from bisectbot.mail import outbox, smtp
+from bisectbot.mailconfig import Mail, Smtp
 from bisectbot.service import send as sender
 from bisectbot.service.context import Context
 from bisectbot.store.database import Database

@@ -113,3 +113,19 @@ def test_trailers_with_several_and_broken_addresses():
         "s\n\nCc: A <a@example.org>, b@example.org\nCc: nobody\nAcked-by: <c@example.org>\nLink: https://example.org\n"
     )
     assert addresses(trailer_people(message)) == ["c@example.org", "a@example.org", "b@example.org"]
+
+
+def test_each_recipient_comes_with_the_reason():
+    rules = TreeRules((Mailbox("perf@example.org"),))
+    found = recipients(COMMIT, KERNEL, rules)
+    everybody = (*found.to, *found.people, *found.lists)
+    assert {box.address for box in everybody} == {box.address for box in everybody if found.why.get(box.key)}
+    assert found.why["ada@example.org"] == "author"
+    assert found.why["rev@example.org"] == "Reviewed-by of the commit"
+    assert found.why["grace@example.net"].startswith("MAINTAINERS: ")
+    assert found.why["perf@example.org"] == "by configuration"
+
+
+def test_everybody_is_named_as_mailmap_has_them():
+    kernel = maintainers.parse(TEXT, mailmap="Ada Lovelace <ada@new.example> <ada@example.org>")
+    assert recipients(COMMIT, kernel).to == (Mailbox("ada@new.example", "Ada Lovelace"),)

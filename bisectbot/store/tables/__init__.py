@@ -1,4 +1,4 @@
-"""The tables (DESIGN §3), by subject: code, farm, verdicts, people."""
+"""The tables (DESIGN §3), by subject: code, farm, verdicts, people, post."""
 
 from bisectbot.store.tables.base import Base
 from bisectbot.store.tables.code import Branch, Change, Commit, Head, HeadState, Tree
@@ -27,10 +27,7 @@ from bisectbot.store.tables.people import (
     Finding,
     Judged,
     Judgement,
-    Outbox,
-    OutboxState,
     Person,
-    Reply,
     Report,
     ReportState,
     Request,
@@ -38,6 +35,7 @@ from bisectbot.store.tables.people import (
     Subscription,
     Token,
 )
+from bisectbot.store.tables.post import Bounce, OptOut, Outbox, OutboxState, Reply, Sighting, Switch
 from bisectbot.store.tables.verdicts import (
     Bisection,
     BisectionState,
@@ -48,9 +46,10 @@ from bisectbot.store.tables.verdicts import (
 )
 
 __all__ = [
-    "Artifact", "Base", "Bisection", "BisectionState", "Boot", "Branch", "Build", "BuildState", "Change",
-    "CommandLog", "Commit", "Conversation", "Environment", "Experiment", "ExperimentState", "FailureKind",
-    "Finding", "Head", "HeadState", "Host", "HostGroup", "HostState", "Job", "Judged", "Judgement", "Kpi", "Lease",
-    "Outbox", "OutboxState", "Person", "Purpose", "Reply", "Report", "ReportState", "Request", "RequestState",
-    "Run", "RunState", "Sample", "Series", "Step", "StepState", "Subscription", "Token", "Tree",
+    "Artifact", "Base", "Bisection", "BisectionState", "Boot", "Bounce", "Branch", "Build", "BuildState",
+    "Change", "CommandLog", "Commit", "Conversation", "Environment", "Experiment", "ExperimentState",
+    "FailureKind", "Finding", "Head", "HeadState", "Host", "HostGroup", "HostState", "Job", "Judged",
+    "Judgement", "Kpi", "Lease", "OptOut", "Outbox", "OutboxState", "Person", "Purpose", "Reply", "Report",
+    "ReportState", "Request", "RequestState", "Run", "RunState", "Sample", "Series", "Sighting", "Step",
+    "StepState", "Subscription", "Switch", "Token", "Tree",
 ]  # fmt: skip

@@ -1,11 +1,11 @@
-"""What people asked for and what they are told: requests, reports, findings, outbox, replies, persons."""
+"""What people asked for and what they are told: requests, reports, findings, persons. Mail itself is in `post`."""
 
 from __future__ import annotations
 
 import enum
 from typing import Any
 
-from sqlalchemy import Connection, ForeignKey, LargeBinary, String, UniqueConstraint, event
+from sqlalchemy import Connection, ForeignKey, String, UniqueConstraint, event
 from sqlalchemy.orm import Mapped, Mapper, mapped_column, relationship
 
 from bisectbot.store.tables.base import Base, Key, Sha, words
@@ -91,60 +91,11 @@ class Finding(Base):
     step_id: Mapped[int | None] = mapped_column(ForeignKey("step.id"))
     created: Mapped[float]
     told: Mapped[bool] = mapped_column(default=False)
+    changed: Mapped[list[Any]] = mapped_column(default=list)
+    """What it adds, as the report room's findings: for the addendum."""
     report: Mapped[Report] = relationship(back_populates="findings")
     bisection: Mapped[Bisection] = relationship()
     step: Mapped[Step | None] = relationship()
-
-
-class OutboxState(enum.StrEnum):
-    DRAFT = "draft"
-    AWAITING_APPROVAL = "awaiting_approval"
-    QUEUED = "queued"
-    SENDING = "sending"
-    SENT = "sent"
-    DEFERRED = "deferred"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-class Outbox(Base):
-    """A mail on its way, written in the transaction that decided it. The same row always has the same Message-ID."""
-
-    __tablename__ = "outbox"
-    id: Mapped[Key]
-    report_id: Mapped[int | None] = mapped_column(ForeignKey("report.id"), index=True)
-    kind: Mapped[str] = mapped_column(String(16))
-    message_id: Mapped[str] = mapped_column(unique=True)
-    dedup_key: Mapped[str] = mapped_column(unique=True)
-    state: Mapped[OutboxState] = mapped_column(words(OutboxState), index=True)
-    way: Mapped[str] = mapped_column(String(16))
-    """mail, file or digest."""
-    rung: Mapped[int]
-    waiting: Mapped[list[Any]]
-    """Addresses that have not accepted it yet."""
-    raw: Mapped[bytes] = mapped_column(LargeBinary)
-    held: Mapped[list[Any]]
-    approved_by: Mapped[str] = mapped_column(default="")
-    token: Mapped[int] = mapped_column(default=0)
-    lease_until: Mapped[float | None]
-    attempts: Mapped[int] = mapped_column(default=0)
-    not_before: Mapped[float] = mapped_column(default=0.0)
-    last_error: Mapped[str] = mapped_column(default="")
-    created: Mapped[float]
-    sent: Mapped[float | None]
-
-
-class Reply(Base):
-    """A mail that came in, and what it answers."""
-
-    __tablename__ = "reply"
-    id: Mapped[Key]
-    message_id: Mapped[str] = mapped_column(unique=True)
-    report_id: Mapped[int | None] = mapped_column(ForeignKey("report.id"), index=True)
-    sender: Mapped[str]
-    kind: Mapped[str] = mapped_column(String(16))
-    body: Mapped[str]
-    received: Mapped[float]
 
 
 class Subscription(Base):

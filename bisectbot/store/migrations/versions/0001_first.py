@@ -45,6 +45,15 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name", name=op.f("pk_lease")),
     )
     op.create_table(
+        "opt_out",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("address", sa.String(), nullable=False),
+        sa.Column("how", sa.String(), nullable=False),
+        sa.Column("at", sa.Double(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_opt_out")),
+        sa.UniqueConstraint("address", name=op.f("uq_opt_out_address")),
+    )
+    op.create_table(
         "person",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("name", sa.String(), nullable=False),
@@ -73,6 +82,16 @@ def upgrade() -> None:
     with op.batch_alter_table("request", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_request_state"), ["state"], unique=False)
 
+    op.create_table(
+        "switch",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("who", sa.String(), nullable=False),
+        sa.Column("why", sa.String(), nullable=False),
+        sa.Column("since", sa.Double(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_switch")),
+        sa.UniqueConstraint("name", name=op.f("uq_switch_name")),
+    )
     op.create_table(
         "token",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -343,7 +362,9 @@ def upgrade() -> None:
         ),
         sa.Column("way", sa.String(length=16), nullable=False),
         sa.Column("rung", sa.Integer(), nullable=False),
+        sa.Column("addressees", sa.JSON(), nullable=False),
         sa.Column("waiting", sa.JSON(), nullable=False),
+        sa.Column("reached", sa.JSON(), nullable=False),
         sa.Column("raw", sa.LargeBinary(), nullable=False),
         sa.Column("held", sa.JSON(), nullable=False),
         sa.Column("approved_by", sa.String(), nullable=False),
@@ -354,6 +375,8 @@ def upgrade() -> None:
         sa.Column("last_error", sa.String(), nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
         sa.Column("sent", sa.Double(), nullable=True),
+        sa.Column("digest_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.ForeignKeyConstraint(["digest_id"], ["outbox.id"], name=op.f("fk_outbox_digest_id")),
         sa.ForeignKeyConstraint(["report_id"], ["report.id"], name=op.f("fk_outbox_report_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_outbox")),
         sa.UniqueConstraint("dedup_key", name=op.f("uq_outbox_dedup_key")),
@@ -370,15 +393,33 @@ def upgrade() -> None:
         sa.Column("report_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column("sender", sa.String(), nullable=False),
         sa.Column("kind", sa.String(length=16), nullable=False),
+        sa.Column("subject", sa.String(), nullable=False),
         sa.Column("body", sa.String(), nullable=False),
+        sa.Column("raw", sa.LargeBinary(), nullable=False),
+        sa.Column("vouched", sa.Boolean(), nullable=False),
+        sa.Column("pending", sa.Boolean(), nullable=False),
         sa.Column("received", sa.Double(), nullable=False),
         sa.ForeignKeyConstraint(["report_id"], ["report.id"], name=op.f("fk_reply_report_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_reply")),
         sa.UniqueConstraint("message_id", name=op.f("uq_reply_message_id")),
     )
     with op.batch_alter_table("reply", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_reply_pending"), ["pending"], unique=False)
         batch_op.create_index(batch_op.f("ix_reply_report_id"), ["report_id"], unique=False)
 
+    op.create_table(
+        "sighting",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("report_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("place", sa.String(), nullable=False),
+        sa.Column("sha", sa.String(length=64), nullable=False),
+        sa.Column("exact", sa.Boolean(), nullable=False),
+        sa.Column("seen", sa.Double(), nullable=False),
+        sa.Column("told", sa.Boolean(), nullable=False),
+        sa.ForeignKeyConstraint(["report_id"], ["report.id"], name=op.f("fk_sighting_report_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_sighting")),
+        sa.UniqueConstraint("report_id", "place", name=op.f("uq_sighting_report_id_place")),
+    )
     op.create_table(
         "bisection",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -427,6 +468,24 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_boot")),
         sa.UniqueConstraint("key", name=op.f("uq_boot_key")),
     )
+    op.create_table(
+        "bounce",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("notification", sa.String(), nullable=False),
+        sa.Column("outbox_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("address", sa.String(), nullable=False),
+        sa.Column("action", sa.String(length=16), nullable=False),
+        sa.Column("status", sa.String(length=16), nullable=False),
+        sa.Column("diagnostic", sa.String(), nullable=False),
+        sa.Column("at", sa.Double(), nullable=False),
+        sa.ForeignKeyConstraint(["outbox_id"], ["outbox.id"], name=op.f("fk_bounce_outbox_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_bounce")),
+        sa.UniqueConstraint("notification", "address", name=op.f("uq_bounce_notification_address")),
+    )
+    with op.batch_alter_table("bounce", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_bounce_address"), ["address"], unique=False)
+        batch_op.create_index(batch_op.f("ix_bounce_outbox_id"), ["outbox_id"], unique=False)
+
     op.create_table(
         "series",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -519,6 +578,7 @@ def upgrade() -> None:
         sa.Column("step_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column("created", sa.Double(), nullable=False),
         sa.Column("told", sa.Boolean(), nullable=False),
+        sa.Column("changed", sa.JSON(), nullable=False),
         sa.ForeignKeyConstraint(["bisection_id"], ["bisection.id"], name=op.f("fk_finding_bisection_id")),
         sa.ForeignKeyConstraint(["report_id"], ["report.id"], name=op.f("fk_finding_report_id")),
         sa.ForeignKeyConstraint(["step_id"], ["step.id"], name=op.f("fk_finding_step_id")),
