@@ -17,10 +17,14 @@ from bisectbot.bisect.terms import Session
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-CLAIMED: Final = levels.StepPrior((0.85, 0.8), (0.3, 1.1), (0.9, 0.1), negligible=0.35)
+CLAIMED: Final = levels.StepPrior((0.85, 0.8), (0.3, 1.1), (0.9, 0.1), negligible=0.35, first=(0.45, 0.6))
 """An alarm chooses large deviations: the true step is expected a bit below the claim."""
-UNCLAIMED: Final = levels.StepPrior((0.0, 0.0), (1.2, 2.5), (0.8, 0.2), negligible=0.0)
-KEPT_KINDS: Final = 14
+UNCLAIMED: Final = levels.StepPrior((0.0, 0.0), (1.2, 2.5), (0.8, 0.2), negligible=0.0, first=(0.0, 0.8))
+KEPT_KINDS: Final = 60
+NEGLIGIBLE: Final = 1e-3
+"""Kinds of together less weight are left out; after PILOT boots, those that can never come back."""
+PILOT: Final = 32
+HOPELESS: Final = 1e-8
 KINDS_OF_PLACES: Final = 6
 STRETCH_S: Final = 7200.0
 DRIFTS: Final = (0.12, 0.35)
@@ -101,19 +105,25 @@ class Measured:
         stretches = _stretches(self._sessions)
         labels = [(key, host, number) for key, (host, number) in zip(keys, stretches, strict=True)]
         groups = list(dict.fromkeys(labels))
-        table = tables.of(self._sessions, self._grid, [groups.index(label) for label in labels])
         first = [labels.index(group) for group in groups]
         states = states[:, first]
         self._states, self._first = states, first
         kinds = _weigh_by_history(KINDS, scale, history)
-        few = self._choose(table, kinds, states, prior)
+        number = [groups.index(label) for label in labels]
+        some = np.arange(len(kinds))
+        if len(labels) > PILOT:
+            pilot = tables.of(self._sessions[:PILOT], self._grid, number[:PILOT], some)
+            some = self._weighty(pilot, kinds, states[:, : len(pilot)], prior, HOPELESS)
+        table = tables.of(self._sessions, self._grid, number, some)
+        kept = self._weighty(table, kinds.take(some), states, prior, NEGLIGIBLE)[:KEPT_KINDS]
+        few, table = some[kept], table[:, kept]
         hosts = _places([(host, 0) for _, host, _ in groups])
         if len(hosts) == 1:
-            self._kinds, self._table = kinds.take(few), table[:, few]
+            self._kinds, self._table = kinds.take(few), table
             self._fit = levels.fit(states, self._table, self._grid, prior)
         else:
-            few = few[:KINDS_OF_PLACES]
-            self._kinds, self._table = kinds.take(few), table[:, few]
+            few, table = few[:KINDS_OF_PLACES], table[:, :KINDS_OF_PLACES]
+            self._kinds, self._table = kinds.take(few), table
             self._fit = levels.fit_places(states, self._table, self._grid, prior, hosts=hosts, kinds=self._kinds)
         self._step_prior = prior
         self._two: levels.TwoFit | None = None
@@ -139,15 +149,14 @@ class Measured:
         self._fit = self._fit.joined(extra, rows)
         self._kinds, self._table = self._kinds.joined(kinds), np.concatenate([self._table, self._table[:, index]], 1)
 
-    def _choose(self, table: Floats, kinds: noise.Kinds, states: Floats, prior: levels.StepPrior) -> NDArray[np.int64]:
-        """The few kinds that carry nearly all the weight, judged by the likeliest rows."""
-        grid = self._grid.thinned(2)
-        table = table[..., ::2]
-        coarse = np.arange(7, len(kinds), 17)
-        rough = levels.evidence(states, table[:, coarse], grid, prior) + kinds.log_prior[coarse]
-        rows = np.argsort(-rough.max(axis=1), kind="stable")[:3]
-        weight = logsumexp(levels.evidence(states[rows], table, grid, prior), axis=0) + kinds.log_prior
-        return np.argsort(-weight, kind="stable")[:KEPT_KINDS]
+    def _weighty(
+        self, table: Floats, kinds: noise.Kinds, states: Floats, prior: levels.StepPrior, share: float
+    ) -> NDArray[np.int64]:
+        """The kinds that carry all but a share of the weight of all rows and kinds, most first."""
+        joint = levels.evidence(states, table[..., ::2], self._grid.thinned(2), prior) + kinds.log_prior
+        weight = softmax(logsumexp(joint, axis=0))
+        order = np.argsort(-weight, kind="stable")
+        return order[: int(np.searchsorted(np.cumsum(weight[order]), 1 - share)) + 1]
 
     def two(self, one: Bools, both: Bools) -> Floats | None:
         few, _ = self._planned
@@ -218,11 +227,9 @@ class Measured:
     def _outlook(self) -> tuple[NDArray[np.int64], Floats, list[Floats]]:
         """Kinds, levels on a coarse grid, and per side the distribution (rows, kinds, levels)."""
         few, share = self._planned
-        at = self._grid.at.reshape(-1, COARSE).mean(axis=1)
-        good, bad = (
-            share[..., None] * level[:, few].reshape(len(share), len(few), -1, COARSE).sum(axis=-1)
-            for level in (self._fit.good, self._fit.bad)
-        )
+        at = self._grid.thinned(COARSE).at
+        coarse = levels.spread(self._grid.points, COARSE)
+        good, bad = (share[..., None] * (level[:, few] @ coarse) for level in (self._fit.good, self._fit.bad))
         sides = [good, np.zeros_like(good), bad]
         if self._two is not None:
             own = softmax(self._two.log_evidence + self._kinds.log_prior[few], axis=1)[..., None]
@@ -254,21 +261,34 @@ class Tables:
     """Likelihood tables of boots already seen, kept so that each is computed once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[tuple[float, ...], levels.Grid], Floats] = {}
+        self._known: dict[tuple[tuple[float, ...], levels.Grid], tuple[Floats, Bools]] = {}
 
-    def of(self, sessions: Sequence[Session], grid: levels.Grid, group: Sequence[int]) -> Floats:
-        """Sums over the boots of each group, (groups, all kinds, G)."""
-        wanted = dict.fromkeys((s.values, grid) for s in sessions)
-        unknown = [key for key in wanted if key not in self._known]
-        for start in range(0, len(unknown), 8):  # a few at a time: the parts are large
-            some = unknown[start : start + 8]
-            new = levels.table(noise.sites(noise.Runs.of([v for v, _ in some]), KINDS), grid)
-            self._known.update(zip(some, new, strict=True))
-        self._known = {key: self._known[key] for key in wanted}
-        result: Floats = np.zeros((max(group) + 1, len(KINDS), grid.points), dtype=np.float32)
+    def of(
+        self, sessions: Sequence[Session], grid: levels.Grid, group: Sequence[int], kinds: NDArray[np.int64]
+    ) -> Floats:
+        """Sums over the boots of each group, (groups, kinds, G)."""
+        lacking: dict[tuple[int, bytes], list[tuple[float, ...]]] = {}
+        for values in dict.fromkeys(s.values for s in sessions):
+            known = self._known.get((values, grid))
+            there = known[1][kinds] if known else np.zeros(len(kinds), dtype=np.bool_)
+            if not there.all():
+                lacking.setdefault((len(values), there.tobytes()), []).append(values)
+        for (_, mask), boots in lacking.items():
+            missing = kinds[~np.frombuffer(mask, dtype=np.bool_)]
+            new = levels.table(noise.sites(noise.Runs.of(boots), KINDS.take(missing)), grid)
+            for values, table in zip(boots, new, strict=True):
+                self._add(values, grid, missing, table)
+        result: Floats = np.zeros((max(group) + 1, len(kinds), grid.points), dtype=np.float32)
         for g, s in zip(group, sessions, strict=True):
-            result[g] += self._known[s.values, grid]
+            result[g] += self._known[s.values, grid][0][kinds]
         return result
+
+    def _add(self, values: tuple[float, ...], grid: levels.Grid, kinds: NDArray[np.int64], table: Floats) -> None:
+        if (values, grid) not in self._known:
+            empty: Floats = np.zeros((len(KINDS), grid.points), dtype=np.float32)
+            self._known[values, grid] = empty, np.zeros(len(KINDS), dtype=np.bool_)
+        whole, there = self._known[values, grid]
+        whole[kinds], there[kinds] = table, True
 
 
 def _grid(sessions: Sequence[Session], states: Floats) -> levels.Grid:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final
 
 import numpy as np
@@ -26,9 +26,9 @@ from bisectbot.bisect.noise import Kinds, Sites
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-POINTS: Final = 128
-FIRST_PART: Final = (0.45, 0.6)
-"""Of two steps the first: any part of the whole, mean and deviation."""
+POINTS: Final = 129
+FAINT: Final = -60.0
+"""Smaller log likelihoods, against the best of a boot and kind, are all alike."""
 COARSE: Final = 4
 """Where several environments are linked, and for the distribution of δ, so many points become one."""
 
@@ -50,18 +50,30 @@ class Grid:
         return (self.high - self.low) / (self.points - 1)
 
     def thinned(self, by: int) -> Grid:
-        """Every `by`-th level."""
-        return Grid(self.low, self.low + self.gap * by * (self.points // by - 1), self.points // by)
+        """Every `by`-th level, both ends included."""
+        return Grid(self.low, self.high, (self.points - 1) // by + 1)
+
+
+@cache
+def spread(points: int, by: int) -> Floats:
+    """How a distribution over a grid becomes one over the grid thinned: (points, thinned), rows sum to 1."""
+    apart = np.abs(np.arange(points)[:, None] / by - np.arange((points - 1) // by + 1))
+    shares: Floats = np.maximum(1 - apart, 0.0).astype(np.float32)
+    return shares
 
 
 @dataclass(frozen=True)
 class StepPrior:
-    """Mixture of two Gaussians for δ; steps smaller than `negligible` are no reproduction of the claim."""
+    """Mixture of two Gaussians for δ; steps smaller than `negligible` are no reproduction of the claim.
+
+    `first` is for the first of two steps: any part of the whole, mean and deviation.
+    """
 
     mean: tuple[float, float]
     deviation: tuple[float, float]
     share: tuple[float, float]
     negligible: float
+    first: tuple[float, float]
 
     def density(self, step: Floats) -> Floats:
         total = np.zeros_like(step)
@@ -106,14 +118,24 @@ def _exp(log: Floats) -> Floats:
 
 def table(sites: Sites, grid: Grid) -> Floats:
     """Log likelihood of each of N boots at each level: (N, K, G)."""
-    gap = (sites.mean[..., None] - grid.at).astype(np.float32)
-    half = (-0.5 / sites.variance).astype(np.float32)[..., None]
-    weight = (sites.log_weight - 0.5 * np.log(2 * np.pi * sites.variance)).astype(np.float32)[..., None]
-    log_part = weight + half * gap * gap
-    top = log_part.max(axis=2)
-    result = top + np.log(_exp(log_part - top[:, :, None]).sum(axis=2))
-    ordered: Floats = np.ascontiguousarray(result.swapaxes(0, 1))
-    return ordered
+    at = grid.at.astype(np.float32)
+    mean = sites.mean.astype(np.float32)
+    half = (-0.5 / sites.variance).astype(np.float32)
+    weight = sites.log_weight - 0.5 * np.log(2 * np.pi * sites.variance)
+    top = weight.max(axis=2, keepdims=True)
+    weight = (weight - top).astype(np.float32)
+    kinds, boots, parts = mean.shape
+    result: Floats = np.empty((boots, kinds, len(at)), dtype=np.float32)
+    for boot in range(boots):  # in pieces that stay in the processor's cache
+        total = np.zeros((kinds, len(at)), dtype=np.float32)
+        for part in range(parts):
+            one = at - mean[:, boot, part, None]
+            one *= one
+            one *= half[:, boot, part, None]
+            one += weight[:, boot, part, None]
+            total += np.exp(np.maximum(one, FAINT, out=one), out=one)
+        result[boot] = np.log(total, out=total) + top[:, boot]
+    return result
 
 
 def evidence(states: Floats, tables: Floats, grid: Grid, prior: StepPrior) -> Floats:
@@ -148,10 +170,10 @@ class _Sides:
     def steps(self) -> tuple[Floats, Floats]:
         """Differences of levels on a coarse grid, and how likely each is: sums along diagonals."""
         j, k, g = self.good.shape
-        m = g // COARSE
-        good = self.good.reshape(j, k, m, COARSE).sum(-1)
-        bad = self.bad.reshape(j, k, m, COARSE).sum(-1)
-        link = self.link[COARSE // 2 :: COARSE, COARSE // 2 :: COARSE]
+        coarse = spread(g, COARSE)
+        good, bad = self.good @ coarse, self.bad @ coarse
+        m = coarse.shape[1]
+        link = self.link[::COARSE, ::COARSE]
         shifts = np.arange(1 - m, m)
         of_step = np.zeros((j, k, len(shifts)))
         for i, s in enumerate(shifts):
@@ -181,8 +203,9 @@ def fit_two(one: Floats, both: Floats, tables: Floats, grid: Grid, prior: StepPr
     good, middle, bad = (_exp(log - top) for log, top in zip(logs, tops, strict=True))
     step = grid.at[None, :] - grid.at[:, None]
     whole = (prior.density(step) * grid.gap**2).astype(np.float32)
-    part = (_exp(-0.5 * ((step - FIRST_PART[0]) / FIRST_PART[1]) ** 2) * grid.gap).astype(np.float32)
-    part /= np.float32(FIRST_PART[1] * np.sqrt(2 * np.pi))
+    mean, deviation = prior.first
+    part = (_exp(-0.5 * ((step - mean) / deviation) ** 2) * grid.gap).astype(np.float32)
+    part /= np.float32(deviation * np.sqrt(2 * np.pi))
     to_middle, to_bad = middle @ part.T, bad @ whole.T  # by good level
     total = np.maximum((good * to_middle * to_bad).sum(-1), 1e-36)
     evidence_ = np.log(total) + sum(top[..., 0] for top in tops)
@@ -216,7 +239,7 @@ def fit_places(
     Levels are those of the latest stretch; between hosts, of their common centre.
     """
     thin = grid.thinned(2)
-    tables = tables[..., : 2 * thin.points : 2]
+    tables = tables[..., ::2]
     shifts = _shifts(thin, prior)
     steps: Floats = shifts.astype(np.float64) * thin.gap
     log_total: Floats = np.log(prior.density(steps) * (thin.gap**2 * (shifts[1] - shifts[0])) + 1e-30)[:, None]
@@ -238,14 +261,16 @@ def fit_places(
     for d, shift in enumerate(shifts):
         bad += _moved(joint[:, :, d], -int(shift), -np.inf)
     good = joint.sum(axis=2)
-    m = grid.points // COARSE
+    m = grid.thinned(COARSE).points
+    fine = spread(grid.points, 2)
+    fine = (fine / fine.sum(axis=0)).T
     of_step = np.zeros((*total.shape, 2 * m - 1))
     for d, shift in enumerate(shifts):
         of_step[..., min(max(round(2 * shift / COARSE), 1 - m), m - 1) + m - 1] += joint[:, :, d].sum(axis=-1)
     return Fit(
         np.log(total) + top[..., 0, 0],
-        np.repeat(good, 2, axis=-1) / 2,
-        np.repeat(bad, 2, axis=-1) / 2,
+        good @ fine,
+        bad @ fine,
         np.arange(1 - m, m, dtype=np.float64) * (grid.gap * COARSE),
         of_step,
     )
