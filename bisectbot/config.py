@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -17,7 +18,7 @@ from typing import Literal
 from pydantic import Field, PrivateAttr
 
 from bisectbot.errors import UserError
-from bisectbot.jobs.assignment import BuildRecipe, Job
+from bisectbot.jobs.assignment import BuildRecipe, Job, KernelRecipe
 from bisectbot.jobs.hosts import Host as HostFacts
 from bisectbot.jobs.kpi import Better, Kpi
 from bisectbot.jobs.library import Library
@@ -76,18 +77,51 @@ class Tree(Section):
     branches: dict[RefName, Branch] = Field(min_length=1)
 
 
-class Build(Section):
-    """How a commit is built."""
+COMPILER = re.compile(r"(gcc|clang|llvm)(-\d+)?")
 
-    builder: str = "command"
+
+class Build(Section):
+    """How a commit is built.
+
+    A kernel's ``kconfig`` is a target of the tree's own Makefile (``x86_64_defconfig``) or a file of ``kconfigs/``
+    (without its ``.config``), as are the ``fragments`` that are merged into it in their order. Of other builds it is
+    a name, for reports.
+    """
+
+    builder: Literal["command", "kernel"] = "command"
     command: str = ""
     outputs: tuple[str, ...] = ()
     environment: dict[str, str] = Field({})
     timeout: Seconds = 3600.0
     kconfig: str = Field("", description="name of the kernel configuration")
+    fragments: tuple[Name, ...] = ()
     compiler: str = Field("", description="as gcc-12")
+    arch: Name = "x86_64"
+
+    _fragments: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def _names(self) -> list[str]:
+        return [name for name in (self.kconfig, *self.fragments) if name]
+
+    def read(self, folder: Path) -> None:
+        """Take the files that are named out of ``folder``, as they are now. Raises OSError, ValueError."""
+        for name in self._names:
+            file = folder / f"{name}.config"
+            if file.is_file():
+                self._fragments[name] = file.read_text(encoding="utf-8")
+
+    @property
+    def unread(self) -> list[str]:
+        """Names that are no file, and not the tree's own configuration either."""
+        own = {self.kconfig} if self.kconfig.endswith("config") else set()
+        return [name for name in self._names if name not in self._fragments and name not in own]
 
     def recipe(self, name: str) -> BuildRecipe:
+        kernel = None
+        if self.builder == "kernel":
+            base = "" if self.kconfig in self._fragments else self.kconfig
+            kernel = KernelRecipe(base, tuple(self._fragments.items()), self.arch)
         return BuildRecipe(
             name=name,
             builder=self.builder,
@@ -95,8 +129,9 @@ class Build(Section):
             outputs=self.outputs,
             environment=tuple(sorted(self.environment.items())),
             timeout_s=self.timeout,
-            kconfig=self.kconfig,
+            kconfig="+".join(self._names),
             compiler=self.compiler,
+            kernel=kernel,
         )
 
 
@@ -213,6 +248,7 @@ class WorkerSpec(Section):
 
     state: RelativePath = Path("/var/lib/bisectbot/worker")
     exclusive: str = Field("", description="name of a machine-wide lock that builds wait for")
+    slots: int = Field(1, ge=1, le=64, description="builds at once on this machine")
 
 
 class LocalDriver(Section):
@@ -370,6 +406,28 @@ class _Check:
         for name, build in self.config.builds.items():
             if build.builder == "command" and not build.command:
                 self.tell(("builds", name), f"builds.{name}.command is missing; add it")
+            if build.builder == "kernel":
+                self.kconfig(name, build)
+
+    def kconfig(self, name: str, build: Build) -> None:
+        folder = Path(self.document.file).parent / "kconfigs"
+        if not build.kconfig:
+            self.tell(("builds", name), f"builds.{name}.kconfig is missing; add it: x86_64_defconfig, for example")
+        if build.compiler and not COMPILER.fullmatch(build.compiler):
+            text = f"builds.{name}.compiler: expected gcc, gcc-12, clang or llvm-14, found {build.compiler!r}"
+            self.tell(("builds", name, "compiler"), text)
+        try:
+            build.read(folder)
+        except (OSError, ValueError) as error:
+            self.tell(("builds", name, "fragments"), f"builds.{name}.fragments: {folder} cannot be read: {error}")
+            return
+        for unread in build.unread:
+            have = ", ".join(sorted(file.stem for file in folder.glob("*.config"))) or "none"
+            key: tuple[str | int, ...] = ("kconfig",)
+            if unread in build.fragments:
+                key = ("fragments", build.fragments.index(unread))
+            text = f"builds.{name}.{key[0]}: no file {unread}.config in {folder}; there are: {have}"
+            self.tell(("builds", name, *key), text)
 
     def groups(self) -> None:
         folder = Path(self.document.file).parent

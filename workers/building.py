@@ -24,13 +24,13 @@ def take_build(station: Station) -> str:
     """
     client = station.client()
     station.spool.deliver(client)
-    with station.measuring() as hold, station.desk() as desk:
+    with station.measuring() as hold, station.desk() as desk, station.slot() as slot:
         assignment = client.claim_build(BuildClaim(f"{station.name}@{os.uname().nodename}", station.instance))
         if assignment is None:
             return "nothing to build"
         beat = Heartbeat("build", assignment.build, assignment.token)
         with Lease(station.client(), beat, assignment.lease_s, station.clock) as lease:
-            delivery, files = _build(station, assignment, desk, lease.stop, hold)
+            delivery, files = _build(station, assignment, slot, desk, lease.stop, hold)
             if lease.stop:
                 return f"build {assignment.build} stopped: {lease.stop.reason}"
             station.spool.put(delivery, files)
@@ -39,14 +39,16 @@ def take_build(station: Station) -> str:
 
 
 def _build(
-    station: Station, assignment: BuildAssignment, desk: Path, stop: Stop, hold: tuple[int, ...]
+    station: Station, assignment: BuildAssignment, slot: str, desk: Path, stop: Stop, hold: tuple[int, ...]
 ) -> tuple[BuildDelivery, dict[str, Path]]:
     began = station.clock.monotonic()
     build_log = desk / "build.log"
     outcome, message, built = Outcome.DONE, "", None
     try:
-        tree = _checked_out(station, assignment)
-        shop = Workshop(tree, desk, station.owner, station.clock, stop, hold)
+        tree = _checked_out(station, assignment, slot)
+        keep, cache = station.folder / "out" / slot, station.folder
+        jobs = max(1, len(os.sched_getaffinity(0)) // station.config.worker.slots)
+        shop = Workshop(tree, desk, keep, cache, station.owner, station.clock, stop, hold, jobs)
         built = builders.find(assignment.recipe.builder).build(assignment.recipe, shop, build_log)
     except Untestable as error:
         outcome, message = Outcome.UNTESTABLE, str(error)
@@ -68,10 +70,10 @@ def _build(
     return delivery, files
 
 
-def _checked_out(station: Station, assignment: BuildAssignment) -> Path:
+def _checked_out(station: Station, assignment: BuildAssignment, slot: str) -> Path:
     """The work tree at the assignment's commit. Raises InfraError, UserError for an address git must not be given."""
     secret = token(station.config)
     header = {f"http.{station.config.server.url}.extraHeader": f"Authorization: Bearer {secret}"}
     checkout = Checkout(station.folder / "git", config=header)
     checkout.fetch(assignment.fetch_url, assignment.commit)
-    return checkout.tree(assignment.commit, "slot")
+    return checkout.tree(assignment.commit, slot)

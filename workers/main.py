@@ -50,7 +50,7 @@ def serve(settings: config.Config, name: str) -> int:
             worker = app.Worker(
                 hostname=f"{name}@{os.uname().nodename}",
                 pool="prefork",
-                concurrency=1,
+                concurrency=settings.worker.slots if station.builds else 1,
                 optimization="fair",
                 without_gossip=True,
                 without_mingle=True,

@@ -6,16 +6,16 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bisectbot.clock import Clock
 from bisectbot.config import Config
-from bisectbot.errors import UserError
+from bisectbot.errors import InfraError, UserError
 from bisectbot.jobs.queues import BUILD_QUEUE, host_queue
 from workers.client import Client
-from workers.lock import exclusive
+from workers.lock import alone, exclusive
 from workers.spool import Spool
 
 
@@ -79,6 +79,31 @@ class Station:
         """An empty folder, on the disk of the spool, that is gone afterwards."""
         with tempfile.TemporaryDirectory(prefix="desk-", dir=self.folder, ignore_cleanup_errors=True) as desk:
             yield Path(desk)
+
+    @contextmanager
+    def slot(self) -> Iterator[str]:
+        """A build slot of this machine that nobody else builds in: the one that was used last, which is the warmest.
+
+        Raises InfraError when all are taken, which another number of processes than slots would cause.
+        """
+        names = [f"slot{number}" for number in range(self.config.worker.slots)]
+        names.sort(key=lambda name: -self._used(name))
+        for name in names:
+            with ExitStack() as held:
+                try:
+                    held.enter_context(alone(self.folder / f"{name}.lock", name))
+                except UserError:
+                    continue
+                (self.folder / f"{name}.lock").touch()
+                yield name
+                return
+        raise InfraError(f"all {len(names)} build slots are taken")
+
+    def _used(self, slot: str) -> float:
+        try:
+            return (self.folder / f"{slot}.lock").stat().st_mtime
+        except FileNotFoundError:
+            return 0.0
 
     def sweep(self) -> None:
         """Remove what an earlier worker left half done; only when this worker is alone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bisectbot.jobs.kpi import Kpi
 
@@ -33,12 +33,29 @@ class Job:
 
 
 @dataclass(frozen=True)
+class KernelRecipe:
+    """What the builder ``kernel`` is told besides.
+
+    A configuration begins with ``base``, a target of the tree's own Makefile (``x86_64_defconfig``), or "" for the first
+    of the ``fragments``. Those are (name, text), merged in their order. ``variant`` is a second build of the same code,
+    "" for the ordinary one; ``aligned`` puts every function, loop and jump target on a boundary of its own, so that
+    code which only moved behaves as before.
+    """
+
+    base: str = ""
+    fragments: tuple[tuple[str, str], ...] = ()
+    arch: str = "x86_64"
+    variant: str = ""
+
+
+@dataclass(frozen=True)
 class BuildRecipe:
     """How a commit becomes something that can be measured.
 
     ``builder`` names the builder (``command``, ``kernel``), ``command`` its shell line, run at the root of the work
     tree; ``outputs`` are globs of what to keep (all of the work tree's untracked and changed files if empty).
     ``kconfig`` and ``compiler`` are names (``x86_64-rhel-8.3``, ``gcc-12``), "" where there is none to choose.
+    ``kernel`` is for the builder of that name.
     """
 
     name: str
@@ -50,13 +67,21 @@ class BuildRecipe:
     kconfig: str = ""
     compiler: str = ""
 
+    kernel: KernelRecipe | None = None
+
     def digest(self) -> str:
         """16 hex digits that change when anything that shapes the result changes; part of a build's identity."""
-        told = [
+        told: list[object] = [
             *(self.builder, self.command, self.kconfig, self.compiler),
             *(list(self.outputs), [list(pair) for pair in self.environment]),
         ]
+        if self.kernel:
+            told += [self.kernel.base, self.kernel.fragments, self.kernel.arch, self.kernel.variant]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+
+    def varied(self, variant: str) -> BuildRecipe:
+        """The same as another ``variant``. Only kernels have one; anything else is built as it was."""
+        return replace(self, kernel=replace(self.kernel, variant=variant)) if self.kernel else self
 
 
 @dataclass(frozen=True)

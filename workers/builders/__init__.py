@@ -6,11 +6,13 @@ from __future__ import annotations
 from bisectbot.errors import InfraError
 from workers.builders.base import Builder, Built, Workshop
 from workers.builders.command import CommandBuilder
+from workers.builders.kernel import KernelBuilder
 
 __all__ = ["BUILDERS", "Builder", "Built", "Workshop", "find"]
 
 BUILDERS: dict[str, Builder] = {
     "command": CommandBuilder(),
+    "kernel": KernelBuilder(),
 }
 
 

@@ -13,14 +13,21 @@ from workers.process import Stop
 
 @dataclass(frozen=True)
 class Workshop:
-    """Where a builder works: the checked-out ``tree``, a ``folder`` for what it makes, who owns its processes."""
+    """Where a builder works: the checked-out ``tree``, a ``folder`` for what it makes, who owns its processes.
+
+    ``keep`` is a folder of this build slot that stays for the next build in it, ``cache`` one that all slots of the
+    machine share; ``jobs`` is how many processes a build may run at once.
+    """
 
     tree: Path
     folder: Path
+    keep: Path
+    cache: Path
     owner: str
     clock: Clock
     stop: Stop
     hold: tuple[int, ...] = ()
+    jobs: int = 1
 
 
 @dataclass(frozen=True)

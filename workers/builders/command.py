@@ -19,7 +19,12 @@ EPOCH = "315532800"  # 1980: what tools that print the time of the build are to 
 OUTPUT_LIMIT = 200 * 2**20
 
 _ERROR = re.compile(r"\berror\b|\bError \d|undefined reference|No such file|not found|^FAILED", re.IGNORECASE)
-_MACHINE = re.compile(rb"No space left on device|Disk quota exceeded|Cannot allocate memory|Killed signal terminated")
+_MACHINE = re.compile(
+    rb"No space left on device|Disk quota exceeded|Cannot allocate memory|virtual memory exhausted"
+    rb"|Killed signal terminated|\*\*\* \[.*\] Killed|Error 137\b"
+    rb"|(?:gelf|libelf|openssl/\w+)\.h: No such file"  # what a kernel's build needs of the system
+    rb"|\ntuxmake cannot: [^\n]*"
+)
 
 
 class CommandBuilder:
