@@ -223,6 +223,23 @@ class JobSpec(Section):
         )
 
 
+class VerifyPolicy(Section):
+    """What is tried once the search has named a commit, each by choice; what contradicts keeps it from its author.
+
+    ``revert``: take it back on top of the bad end; ``reapply``: and put it there again. ``alignment``: variables added
+    to the build's environment that force the alignment of functions; with them parent and culprit are built and
+    measured when the effect is below ``alignment_below`` percent. ``second_group``: measure both on another host group
+    of the same job, if one is idle.
+    """
+
+    revert: bool = True
+    reapply: bool = True
+    alignment: dict[str, str] = Field({})
+    alignment_below: float = Field(5.0, gt=0, description="percent")
+    second_group: bool = True
+    budget: Seconds = Field(6 * 3600.0, description="host time for each check")
+
+
 class BisectionPolicy(Section):
     """When bisections start by themselves, how sure they must be and what they may cost (farm hours)."""
 
@@ -231,6 +248,7 @@ class BisectionPolicy(Section):
     budget: Seconds = 48 * 3600.0
     daily_budget: Seconds = 12 * 3600.0
     least_probability: float = Field(0.7, gt=0.5, lt=1, description="of a step, before it is re-tested")
+    verify: VerifyPolicy = VerifyPolicy()
 
 
 class CostsSpec(Section):

@@ -90,10 +90,10 @@ def series_row(session: Session, branch_id: int, kpi_id: int) -> Series:
     return find_or_add(session, Series, {"branch_id": branch_id, "kpi_id": kpi_id})
 
 
-def commit_row(session: Session, info: CommitInfo, identity: ChangeIdentity) -> Commit:
-    """The commit's row, with its change."""
+def commit_row(session: Session, info: CommitInfo, identity: ChangeIdentity, content: str = "") -> Commit:
+    """The commit's row, with its change; ``content`` as `bisectbot.source.content` tells it, "" if nobody asked."""
     change = find_or_add(session, Change, {"key": identity.key}, patch_id=identity.patch_id or "")
-    return find_or_add(
+    row = find_or_add(
         session,
         Commit,
         {"sha": info.sha},
@@ -103,6 +103,8 @@ def commit_row(session: Session, info: CommitInfo, identity: ChangeIdentity) -> 
         author_date=float(info.author_date),
         subject=info.subject,
     )
+    row.content = row.content or content
+    return row
 
 
 def environment_row(session: Session, group_id: int, facts: tuple[tuple[str, str], ...]) -> Environment:

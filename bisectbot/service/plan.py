@@ -17,6 +17,7 @@ from bisectbot.store.tables import (
     Branch,
     Build,
     BuildState,
+    Commit,
     Head,
     HeadState,
     Job,
@@ -121,9 +122,35 @@ def want_build(session: Session, commit_id: int, recipe: BuildRecipe, purpose: P
     identity = {"commit_id": commit_id, "recipe_digest": recipe.digest()}
     build = catalog.find_or_add(session, Build, identity, recipe=wire.to_plain(recipe), created=now(session))
     build.rank = min(build.rank, int(purpose))
+    if build.state is BuildState.PLANNED:
+        _adopt(session, build)
     if build.state is BuildState.FAILED:
         build.state, build.attempts, build.not_before = BuildState.PLANNED, 0, 0.0
     return build
+
+
+def _adopt(session: Session, build: Build) -> None:
+    """Take over what was built from the same content under another commit id: the branch was rebuilt since."""
+    content = session.get_one(Commit, build.commit_id).content
+    if not content:
+        return
+    same = (
+        select(Build)
+        .join(Commit, Build.commit_id == Commit.id)
+        .where(
+            Commit.content == content,
+            Build.recipe_digest == build.recipe_digest,
+            Build.state == BuildState.READY,
+            Build.id != build.id,
+        )
+        .order_by(Build.id.desc())
+        .limit(1)
+    )
+    known = session.execute(same).scalar_one_or_none()
+    if known is not None:
+        build.state, build.finished = BuildState.READY, now(session)
+        build.artifact, build.signature = known.artifact, known.signature
+        build.message = f"the same as build U{known.id}: equal content"
 
 
 def want_runs(session: Session, build: Build, job: Job, count: int, why: Why, *, fresh_boot: bool = False) -> list[Run]:

@@ -12,6 +12,7 @@ from bisectbot.config import Tree as TreeSpec
 from bisectbot.errors import InfraError, UserError
 from bisectbot.service import catalog
 from bisectbot.service.context import Context
+from bisectbot.source.content import contents
 from bisectbot.source.history import changes, facts, first_parents
 from bisectbot.store.database import now
 from bisectbot.store.tables import Branch, Head, HeadState, Tree
@@ -90,10 +91,11 @@ def _record(context: Context, tree: str, spec: TreeSpec, ref: str, backfill: int
         context.mirror.keep(tree, ref, number, item.sha)
     infos = facts(context.mirror.git, [item.sha for item in seen])
     identities = changes(context.mirror.git, infos)
+    built_from = contents(context.mirror.git, infos)
     with context.database.write() as session:
         branch = catalog.branch_row(session, catalog.tree_row(session, tree, spec.url), ref)
         for number, (item, info, identity) in enumerate(zip(seen, infos, identities, strict=True), start):
-            commit = catalog.commit_row(session, info, identity)
+            commit = catalog.commit_row(session, info, identity, built_from[info.sha])
             session.add(
                 Head(
                     branch_id=branch.id,

@@ -10,6 +10,7 @@ from bisectbot.errors import Untestable
 from bisectbot.source.git import Git, readable
 from bisectbot.source.history import facts
 from bisectbot.source.rerere import Rerere, merge
+from bisectbot.source.reverted import TRIALS
 
 MERGES = "refs/bisectbot/merge/"
 
@@ -40,11 +41,11 @@ def merged(git: Git, shas: Sequence[str], *, history: tuple[str, str] | None = N
 
 
 def is_ours(git: Git, sha: str) -> bool:
-    """Whether a commit is one that only the robot made (a merge or a step of a replay line): never to be mailed."""
+    """Whether a commit is one that only the robot made (a merge, a trial, a step of a replay line): never mailed."""
     refs = git.run("for-each-ref", "--format=%(refname)", "--contains", sha, "refs/")
     names = refs.split()
     return bool(names) and all(
-        name.startswith((MERGES, "refs/bisectbot/replay/", "refs/bisectbot/build/")) for name in names
+        name.startswith((MERGES, TRIALS, "refs/bisectbot/replay/", "refs/bisectbot/build/")) for name in names
     )
 
 

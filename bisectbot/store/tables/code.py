@@ -43,7 +43,10 @@ class Change(Base):
 
 
 class Commit(Base):
-    """A commit that was measured or blamed; the others stay in git."""
+    """A commit that was measured or blamed; the others stay in git.
+
+    ``content`` tells what it builds from (`bisectbot.source.content`): equal for two ids of one rebased tree.
+    """
 
     __tablename__ = "commit"
     id: Mapped[Key]
@@ -53,6 +56,7 @@ class Commit(Base):
     author_mail: Mapped[str] = mapped_column(default="")
     author_date: Mapped[float] = mapped_column(default=0.0)
     subject: Mapped[str] = mapped_column(default="")
+    content: Mapped[str] = mapped_column(String(40), default="", index=True)
     change: Mapped[Change | None] = relationship()
 
 

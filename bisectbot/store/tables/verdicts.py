@@ -84,6 +84,8 @@ class Bisection(Base):
     state: Mapped[BisectionState] = mapped_column(words(BisectionState), index=True)
     stage: Mapped[str] = mapped_column(String(32), default="")
     verdict: Mapped[dict[str, Any] | None]
+    """What the search says; see service/verify for what was tried after it."""
+    verification: Mapped[dict[str, Any] | None]
     engine: Mapped[str] = mapped_column(String(32), default="")
     reason: Mapped[str] = mapped_column(default="")
     created: Mapped[float]
@@ -120,5 +122,7 @@ class Experiment(Base):
     state: Mapped[ExperimentState] = mapped_column(words(ExperimentState), default=ExperimentState.PENDING)
     told: Mapped[dict[str, Any]]
     reason: Mapped[str] = mapped_column(default="")
+    check: Mapped[str] = mapped_column(String(16), default="")
+    """The check after the search that it belongs to (its nodes are then the check's two sides), "" the search."""
     created: Mapped[float]
     build: Mapped[Build | None] = relationship()

@@ -132,12 +132,14 @@ def upgrade() -> None:
         sa.Column("author_mail", sa.String(), nullable=False),
         sa.Column("author_date", sa.Double(), nullable=False),
         sa.Column("subject", sa.String(), nullable=False),
+        sa.Column("content", sa.String(length=40), nullable=False),
         sa.ForeignKeyConstraint(["change_id"], ["change.id"], name=op.f("fk_commit_change_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_commit")),
         sa.UniqueConstraint("sha", name=op.f("uq_commit_sha")),
     )
     with op.batch_alter_table("commit", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_commit_change_id"), ["change_id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_commit_content"), ["content"], unique=False)
 
     op.create_table(
         "conversation",
@@ -441,6 +443,7 @@ def upgrade() -> None:
         ),
         sa.Column("stage", sa.String(length=32), nullable=False),
         sa.Column("verdict", sa.JSON(), nullable=True),
+        sa.Column("verification", sa.JSON(), nullable=True),
         sa.Column("engine", sa.String(length=32), nullable=False),
         sa.Column("reason", sa.String(), nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
@@ -517,6 +520,7 @@ def upgrade() -> None:
         ),
         sa.Column("told", sa.JSON(), nullable=False),
         sa.Column("reason", sa.String(), nullable=False),
+        sa.Column("check", sa.String(length=16), nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
         sa.ForeignKeyConstraint(["bisection_id"], ["bisection.id"], name=op.f("fk_experiment_bisection_id")),
         sa.ForeignKeyConstraint(["build_id"], ["build.id"], name=op.f("fk_experiment_build_id")),
