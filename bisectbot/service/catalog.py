@@ -43,7 +43,10 @@ def find_or_add(session: Session, kind: type[T], identity: dict[str, Any], **res
         with session.begin_nested():
             session.add(added)
     except IntegrityError:
-        return session.execute(query).scalar_one()
+        theirs = session.execute(query).scalar_one_or_none()
+        if theirs is None:
+            raise  # not somebody who was faster: the values themselves break a rule
+        return theirs
     return added
 
 

@@ -1,10 +1,8 @@
-"""Which run a host does next, and which build a builder: the order of work of DESIGN §3."""
+"""Which run a host does next, and which build a builder: the order of work."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from sqlalchemy import Select, func, or_, select
+from sqlalchemy import ColumnElement, Row, Select, func, or_, select
 from sqlalchemy.orm import Session, joinedload
 
 from bisectbot.config import Config
@@ -18,42 +16,52 @@ SHARE_WINDOW_S = 24 * 3600.0
 
 
 def next_run(session: Session, config: Config, host: Host, now: float, farm: float) -> Run | None:
-    """The best queued run for ``host``, locked; ``farm`` is farm seconds per real second."""
-    waiting = (
-        select(Run)
-        .join(Build, Run.build_id == Build.id)
-        .where(
-            Run.state == RunState.QUEUED,
-            Run.group_id == host.group_id,
-            Run.not_before <= now,
-            or_(Run.wanted_host_id.is_(None), Run.wanted_host_id == host.id),
-        )
-        .options(joinedload(Run.build, innerjoin=True), joinedload(Run.job, innerjoin=True))
-        .limit(LOOK_AHEAD)
-        .with_for_update(skip_locked=True, of=Run)
+    """The best queued run for ``host``, locked; ``farm`` is farm seconds per real second.
+
+    Runs are weighed without a lock, so that hosts that ask at once do not hide work from each other; one that somebody
+    else is just taking is passed over.
+    """
+    fitting = (
+        Run.state == RunState.QUEUED,
+        Run.group_id == host.group_id,
+        Run.not_before <= now,
+        or_(Run.wanted_host_id.is_(None), Run.wanted_host_id == host.id),
     )
-    urgent = session.execute(waiting.order_by(Run.purpose, Run.id)).scalars().all()
-    if len(urgent) == LOOK_AHEAD:  # others wait beyond the horizon: the oldest of them may have aged past it
-        urgent = [*urgent, *session.execute(waiting.order_by(Run.id)).scalars().all()]
-    if not urgent:
-        return None
-    used = _used_shares(session, config, urgent, now, farm)
+    for candidate in _weighed(session, config, host, now, farm, fitting):
+        whole = joinedload(Run.build, innerjoin=True).joinedload(Build.commit, innerjoin=True)
+        query = select(Run).where(Run.id == candidate, *fitting).options(whole, joinedload(Run.job, innerjoin=True))
+        run = session.execute(query.with_for_update(skip_locked=True, of=Run)).scalars().first()
+        if run is not None:
+            return run
+    return None
 
-    def rank(run: Run) -> tuple[int, bool, float, int]:
-        waited = (now - run.created) * farm
-        lifted = max(Purpose.REQUEST, run.purpose - 10 * int(waited / AGEING_S))
-        purpose = run.purpose if run.purpose <= Purpose.REQUEST else lifted
-        reboot = run.fresh_boot or run.build.signature != host.booted
-        return purpose, reboot, used.get(run.branch_id, 0.0), run.id
 
-    return min(urgent, key=rank)
+def _weighed(
+    session: Session, config: Config, host: Host, now: float, farm: float, fitting: tuple[ColumnElement[bool], ...]
+) -> list[int]:
+    """Ids of runs that the host may do, best first."""
+    columns = (Run.id, Run.purpose, Run.created, Run.branch_id, Run.fresh_boot, Build.signature)
+    query = select(*columns).join(Build, Run.build_id == Build.id).where(*fitting).limit(LOOK_AHEAD)
+    waiting = session.execute(query.order_by(Run.purpose, Run.id)).all()
+    if len(waiting) == LOOK_AHEAD:  # others wait beyond the horizon: the oldest of them may have aged past it
+        waiting = list({*waiting, *session.execute(query.order_by(Run.id)).all()})
+    used = _used_shares(session, config, {row.branch_id for row in waiting}, now, farm)
+
+    def rank(row: Row[int, int, float, int | None, bool, str]) -> tuple[int, bool, float, int]:
+        run, purpose, created, branch, fresh_boot, signature = row
+        if purpose > Purpose.REQUEST:
+            purpose = max(int(Purpose.REQUEST), purpose - 10 * int((now - created) * farm / AGEING_S))
+        reboot = fresh_boot or signature != host.booted
+        return purpose, reboot, used.get(branch, 0.0), run
+
+    return [row.id for row in sorted(waiting, key=rank)]
 
 
 def _used_shares(
-    session: Session, config: Config, runs: Iterable[Run], now: float, farm: float
+    session: Session, config: Config, waiting: set[int | None], now: float, farm: float
 ) -> dict[int | None, float]:
     """Host time that each branch's tree used lately, over its share; asked only if several trees wait."""
-    branches = {run.branch_id for run in runs if run.branch_id is not None}
+    branches = waiting - {None}
     if len(branches) < 2:
         return {}
     named = select(Branch.id, Tree.name).join(Tree, Branch.tree_id == Tree.id).where(Branch.id.in_(branches))

@@ -1,13 +1,15 @@
 """The database: transactions that read, transactions that write, and its clock.
 
 SQLite (WAL) on a local file system or PostgreSQL, the same code on both. A writing transaction on SQLite begins
-IMMEDIATE, so that two writers queue instead of failing half-way.
+IMMEDIATE, so that two writers queue instead of failing half-way. Writers of one process queue at a lock of ours:
+SQLite's own waiting is by sleeping and trying again, and starves some of many.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, Float, cast, create_engine, event, func, inspect, literal, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
 from sqlalchemy.sql import ColumnElement
 
@@ -27,6 +30,8 @@ from bisectbot.store.tables import Base
 
 _WRITE = "bisectbot_write"
 _BUSY_TIMEOUT_MS = 30_000
+_CONNECTIONS = 40
+"""As many as a web process has threads: none waits for a connection."""
 _UNIX_EPOCH_JULIAN_DAY = 2440587.5
 
 
@@ -43,7 +48,10 @@ class Database:
         self.sqlite = self.url.get_backend_name() == "sqlite"
         if self.sqlite and self.url.database:
             Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
-        self.engine: Engine = create_engine(self.url, pool_pre_ping=not self.sqlite)
+        self.engine: Engine = create_engine(
+            self.url, pool_pre_ping=not self.sqlite, pool_size=5, max_overflow=_CONNECTIONS - 5
+        )
+        self._turn: AbstractContextManager[object] = threading.Lock() if self.sqlite else nullcontext()
         if self.sqlite:
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_sqlite)
@@ -61,7 +69,7 @@ class Database:
 
         No network, git or SMTP call belongs inside.
         """
-        with _outages(), Session(self._writer, expire_on_commit=False) as session, session.begin():
+        with _outages(), self._turn, Session(self._writer, expire_on_commit=False) as session, session.begin():
             yield session
 
     def upgrade(self) -> None:
@@ -112,6 +120,8 @@ def _outages() -> Iterator[None]:
         yield
     except OperationalError as error:
         raise InfraError(f"the database does not answer: {str(error.orig).strip()}") from error
+    except PoolTimeoutError as error:
+        raise InfraError("the database does not answer: all connections are busy") from error
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:

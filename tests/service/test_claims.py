@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from bisectbot.errors import UserError
 from bisectbot.jobs.assignment import BuildClaim, Heartbeat, RunAssignment, RunClaim
@@ -65,7 +66,8 @@ def test_a_result_that_is_sent_twice_counts_once(lab: Lab) -> None:
     assert samples(lab) == 1
 
 
-def test_a_host_that_is_held_gives_nothing_to_a_second_worker(lab: Lab) -> None:
+def test_a_host_that_is_held_gives_nothing_to_a_second_worker(make: MakeLab) -> None:
+    lab = make(scale=1.0)  # a lease outlasts the test
     prepare(lab)
     take(lab)
     with pytest.raises(HostHeldError):
@@ -281,3 +283,25 @@ def test_only_one_builder_gets_a_build(lab: Lab) -> None:
     lab.tick()
     assert claims.claim_build(lab.context, BuildClaim("a", "a-1")) is not None
     assert claims.claim_build(lab.context, BuildClaim("b", "b-1")) is None
+
+
+def test_hosts_that_ask_at_once_all_get_work(make: MakeLab) -> None:
+    hosts = {f"{GROUP}-{number}": {"group": GROUP} for number in range(1, 13)}
+    lab = make({"hosts": hosts, "jobs": {"bench": {"runs": 12}}}, scale=1.0)
+    prepare(lab)
+    with ThreadPoolExecutor(len(hosts)) as pool:
+        given = list(pool.map(lab.claim, hosts))
+    assert len({one.run for one in given if one is not None}) == len(hosts)
+
+
+def test_many_more_writers_than_connections_all_get_their_turn(lab: Lab) -> None:
+    def count(_: int) -> None:
+        with lab.context.database.write() as session:
+            session.execute(update(Host).values(failures=Host.failures + 1))
+
+    with lab.context.database.write() as session:
+        session.execute(update(Host).values(failures=0))
+    with ThreadPoolExecutor(100) as pool:
+        list(pool.map(count, range(300)))
+    with lab.context.database.read() as session:
+        assert session.execute(select(Host.failures)).scalar_one() == 300
