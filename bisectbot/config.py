@@ -13,9 +13,9 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, model_validator
 
 from bisectbot.errors import UserError
 from bisectbot.jobs.assignment import BuildRecipe, Job, KernelRecipe
@@ -282,13 +282,45 @@ class SimulatedDriver(Section):
     model: RelativePath
 
 
+class QemuDriver(Section):
+    """A virtual machine on the worker's own: each run is a boot of its own."""
+
+    accel: Literal["auto", "kvm", "tcg"] = Field("auto", description="auto: KVM if a guest really boots with it")
+    exact: bool = Field(False, description="count instructions instead of time")
+    shift: int = Field(5, ge=0, le=10, description="an instruction of an exact guest takes 2^shift ns")
+    cpus: int = Field(1, ge=1, le=255)
+    nodes: int = Field(1, ge=1, le=16, description="NUMA nodes of equal size")
+    memory: int = Field(512, ge=64, description="MiB")
+    overlay: RelativePath | None = Field(None, description="folder with files that are laid over the guest's root")
+    kernel: RelativePath | None = Field(None, description="for builds that hold none: they are programs, run on it")
+    cmdline: str = "quiet"
+    boot_timeout: Seconds = 300.0
+    silence: Seconds = 120.0
+    pinned: tuple[int, ...] = Field((), description="CPUs of the worker's machine that QEMU may use")
+    exclusive: str = ""
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.exact and (self.cpus > 1 or self.accel == "kvm"):
+            raise ValueError("exact needs cpus: 1 and no kvm: several processors share no count of instructions")
+        if self.cpus % self.nodes or self.memory % self.nodes:
+            raise ValueError(f"cpus and memory cannot be shared out to {self.nodes} equal nodes")
+        return self
+
+
 class Host(Section):
     """A machine: its group and the one driver section that says how it is reached."""
 
     group: Name
-    driver: Literal["local", "simulated"]
+    driver: Literal["local", "qemu", "simulated"]
     local: LocalDriver = LocalDriver()
+    qemu: QemuDriver = QemuDriver()
     simulated: SimulatedDriver | None = None
+
+    @property
+    def exclusive(self) -> str:
+        """The lock of the worker's machine that runs of this host hold, "" for none."""
+        return {"local": self.local.exclusive, "qemu": self.qemu.exclusive}.get(self.driver, "")
 
 
 class Config(Section):

@@ -183,7 +183,7 @@ def test_all_mistakes_are_told_at_once_also_those_of_host_files(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("host", "told"),
     [
-        ("group: here\ndriver: qemu\n", "hosts/here-1.yaml:2: driver: Input should be 'local' or 'simulated', found"),
+        ("group: here\ndriver: quartz\n", "hosts/here-1.yaml:2: driver: Input should be 'local', 'qemu'"),
         ("driver: local\n", "hosts/here-1.yaml:1: group is missing; add it"),
         ("group: here\ndriver: simulated\n", "hosts/here-1.yaml: driver is simulated, but the section `simulated` is"),
         (

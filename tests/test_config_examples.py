@@ -102,6 +102,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "worker": config.WorkerSpec,
     "hosts/HOST.yaml": config.Host,
     "local": config.LocalDriver,
+    "qemu": config.QemuDriver,
     "simulated": config.SimulatedDriver,
 }
 ROW = re.compile(r"^\| (\*\*)?`(\w+)`(?:\*\*)? \| (?:`(.*?)` )?\| .*\|$", re.MULTILINE)

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 
 import structlog
@@ -35,7 +36,7 @@ def serve(settings: config.Config, name: str) -> int:
     """
     station = Station.of(settings, name, clock.from_environment())
     with alone(station.folder / "worker.lock", f"a worker for {name}"):
-        place = hosts.Place(name, station.folder, station.clock)
+        place = hosts.Place(name, station.folder, station.clock, _facts(settings, name))
         host = None if station.builds else hosts.attach(place, settings.hosts[name])
         left = process.kill_owned(station.owner) + (host.clear() if host else 0)
         if left:
@@ -59,6 +60,12 @@ def serve(settings: config.Config, name: str) -> int:
             )
             worker.start()
         return int(worker.exitcode or 0)
+
+
+def _facts(settings: config.Config, name: str) -> Mapping[str, object]:
+    """What the host's group is said to be."""
+    known = settings.facts.get(settings.hosts[name].group) if name in settings.hosts else None
+    return known.facts if known else {}
 
 
 class _Postman:

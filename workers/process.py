@@ -30,6 +30,8 @@ class Cut(enum.StrEnum):
     TIMEOUT = "timeout"
     OUTPUT = "output"
     STOPPED = "stopped"
+    CRASHED = "crashed"
+    """The kernel that it ran on died."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Command:
 class Ended:
     """How a command ended. ``status`` is as a shell says it (128 + signal), times are real seconds, CPU times those of
     the command and all children that it waited for; ``left`` counts processes that it left behind (they were killed).
+    ``why`` says more about ``cut``.
     """
 
     status: int
@@ -57,6 +60,7 @@ class Ended:
     system_s: float = 0.0
     cut: Cut = Cut.NONE
     left: int = 0
+    why: str = ""
 
 
 class Stop:

@@ -14,8 +14,9 @@ from bisectbot.results.logs import read_logs
 from bisectbot.results.output import Reading
 from workers import benchmarks, monitors
 from workers.archive import Archives
+from workers.benchmarks import Benchmark
 from workers.client import Client
-from workers.hosts import Host
+from workers.hosts import Host, Program
 from workers.lease import Lease
 from workers.process import Cut, Ended, Stop
 from workers.station import Station
@@ -75,8 +76,10 @@ class _Run:
         try:
             archives = Archives(self.station.folder / "archives")
             archive = archives.get(self.assignment.artifact, self.client)
-            self.boot = self.host.prepare(self.assignment, archive, self.stop)
-            return self._measure()
+            benchmark = benchmarks.find(self.assignment.job.benchmark)
+            program = benchmark.program(self.assignment.job)
+            self.boot = self.host.prepare(self.assignment, program, archive, self.stop)
+            return self._measure(benchmark, program)
         except Untestable as error:
             return self.failed(Outcome.UNTESTABLE, str(error))
         except InfraError as error:
@@ -87,16 +90,14 @@ class _Run:
     def failed(self, outcome: Outcome, message: str) -> RunDelivery:
         return self._result(Reading(outcome, message=message), 0.0, ())
 
-    def _measure(self) -> RunDelivery:
+    def _measure(self, benchmark: Benchmark, program: Program) -> RunDelivery:
         job = self.assignment.job
-        benchmark = benchmarks.find(job.benchmark)
         environment = self.host.facts()
         stdout, stderr = self.desk / "stdout", self.desk / "stderr"
         with monitors.around(self.host, self.desk) as watched:
             self.started = self.station.clock.now()
-            ended = self.host.run(
-                self.assignment, benchmark.program(job), stdout, stderr, stop=self.stop, hold=self.hold
-            )
+            ended = self.host.run(self.assignment, program, stdout, stderr, stop=self.stop, hold=self.hold)
+        watched.logs |= self.host.results()
         self.files |= {"stdout": stdout, "stderr": stderr, **watched.logs}
         if self.host.facts() != environment:
             raise InfraError(f"{self.station.name}: the environment changed during the run")
@@ -110,6 +111,7 @@ class _Run:
         return self._result(reading, self.station.clock.farm(ended.seconds), environment)
 
     def _result(self, reading: Reading, seconds: float, environment: tuple[tuple[str, str], ...]) -> RunDelivery:
+        self.files |= {name: file for name, file in self.host.logs().items() if name not in self.files}
         return RunDelivery(
             run=self.assignment.run,
             token=self.assignment.token,
@@ -122,6 +124,7 @@ class _Run:
             started=self.started,
             seconds=round(seconds, 3),
             host_s=round(self.station.clock.monotonic() - self.began, 3),
+            boots=self.host.boots(),
         )
 
 
@@ -137,3 +140,5 @@ def _cut(assignment: RunAssignment, ended: Ended) -> Reading | None:
             return Reading(Outcome.FAILED, message=f"more than {job.output_limit} bytes of output, killed")
         case Cut.STOPPED:
             return Reading(Outcome.CANCELLED, message="stopped")
+        case Cut.CRASHED:
+            return Reading(Outcome.FAILED, message=f"the kernel died in the run: {ended.why}")

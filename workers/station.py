@@ -70,7 +70,7 @@ class Station:
         """The machine to ourselves, as far as the configuration asks for it; yields the locks' descriptors."""
         names = {self.config.worker.exclusive}
         if not self.builds:
-            names.add(self.config.hosts[self.name].local.exclusive)
+            names.add(self.config.hosts[self.name].exclusive)
         with exclusive(names) as held:
             yield held
 

@@ -31,18 +31,28 @@ class ArtifactRef:
 
 @dataclass(frozen=True)
 class BootRecord:
-    """One boot of a build on a host. ``key`` is unique to it; ``seconds`` it took (farm time)."""
+    """One attempt to boot a build on a host. ``key`` is unique to it; ``seconds`` it took (farm time).
+
+    ``phase`` is how far it came (``resetting``, ``kernel_started``, …, ``verified``). ``failure`` is what it died of
+    (``panic``, ``kernel_hang``, …; "" if it is sound), ``blame`` whose fault that is (``kernel``, ``machine``),
+    ``message`` says it in a line.
+    """
 
     key: str
     seconds: float
     started: float
+    phase: str = ""
+    failure: str = ""
+    blame: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True)
 class RunDelivery:
     """The result of a run. ``samples`` are the KPIs' values, ``stats`` all other numbers; ``environment`` are the
     facts whose change opens a new epoch; ``started`` is seconds since 1970, ``seconds`` farm time in the benchmark,
-    ``host_s`` farm time for which the host was taken (boot and preparation included)."""
+    ``host_s`` farm time for which the host was taken (boot and preparation included). ``boot`` is the one that the run
+    happened in, ``boots`` all attempts since the last delivery, that one included if it was new."""
 
     run: int
     token: int
@@ -56,6 +66,7 @@ class RunDelivery:
     seconds: float = 0.0
     host_s: float = 0.0
     artifacts: tuple[ArtifactRef, ...] = ()
+    boots: tuple[BootRecord, ...] = ()
 
 
 @dataclass(frozen=True)

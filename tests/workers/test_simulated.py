@@ -44,11 +44,12 @@ class Lab:
         job = Job("j", "j", "command", "g", (Kpi("ops"),))
         pack(self.folder / "tree", [file.name for file in (self.folder / "tree").iterdir()], self.folder / "archive")
         run = RunAssignment(self.run, 1, 90.0, "sim-1", job, commit, "", signature or commit, fresh)
-        boot = host.prepare(run, self.folder / "archive", self.stop)
+        program = Program("", timeout_s=600.0)
+        boot = host.prepare(run, program, self.folder / "archive", self.stop)
         assert boot
         assert host.booted().boot == boot.key
         out = self.folder / "out"
-        ended = host.run(run, Program("", timeout_s=600.0), out, self.folder / "err", stop=self.stop)
+        ended = host.run(run, program, out, self.folder / "err", stop=self.stop)
         if ended.cut:
             return ended.cut
         return float(out.read_text().removeprefix("ops: ")) if ended.status == 0 else None

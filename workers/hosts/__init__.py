@@ -6,14 +6,16 @@ from collections.abc import Callable
 
 from bisectbot import config
 from bisectbot.errors import UserError
-from workers.hosts.base import Booted, Host, Place, Program
+from workers.hosts.base import RESULTS, Booted, Host, Place, Program
 from workers.hosts.local import LocalHost
+from workers.hosts.qemu import QemuHost
 from workers.hosts.simulated import SimulatedHost
 
-__all__ = ["DRIVERS", "Booted", "Host", "Place", "Program", "attach"]
+__all__ = ["DRIVERS", "RESULTS", "Booted", "Host", "Place", "Program", "attach"]
 
 DRIVERS: dict[str, Callable[[Place, config.Host], Host]] = {
     "local": LocalHost,
+    "qemu": QemuHost,
     "simulated": SimulatedHost,
 }
 

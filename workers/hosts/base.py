@@ -33,6 +33,10 @@ class Program:
     output_limit: int = 16 * 2**20
 
 
+RESULTS = "BISECTBOT_RESULTS"
+"""Variable that names an empty folder on the host; what a program leaves there comes home and belongs to the run."""
+
+
 class Host(Protocol):
     """One machine. Methods raise InfraError when the machine fails, Untestable when the build does not boot on it."""
 
@@ -42,9 +46,12 @@ class Host(Protocol):
     def booted(self) -> Booted:
         """What is booted now, known to be sound."""
 
-    def prepare(self, assignment: RunAssignment, archive: Path, stop: Stop) -> BootRecord | None:
-        """Make the host ready for the run: ``archive`` booted, or still booted from the run before unless a fresh
-        boot is asked for. The record of the boot that the run happens in; None where nothing boots."""
+    def prepare(self, assignment: RunAssignment, program: Program, archive: Path, stop: Stop) -> BootRecord | None:
+        """Make the host ready for the run of ``program``: ``archive`` booted, or still booted from the run before
+        unless a fresh boot is asked for. The record of the boot that the run happens in; None where nothing boots."""
+
+    def boots(self) -> tuple[BootRecord, ...]:
+        """The attempts to boot since it was last asked, oldest first, whatever became of them."""
 
     def run(
         self,
@@ -61,6 +68,12 @@ class Host(Protocol):
         Returns when it has ended, was cut, or ``stop`` was set; the locks ``hold`` stay closed until then.
         """
 
+    def results(self) -> dict[str, Path]:
+        """What the last run left in the folder `RESULTS`, by name: files of this machine, now the caller's."""
+
+    def logs(self) -> dict[str, Path]:
+        """What the machine said during the last run (``console``, ``dmesg``), likewise."""
+
     def read(self, path: str) -> str:
         """The text of a small file on the host (``/proc/vmstat``), "" if there is none."""
 
@@ -70,8 +83,9 @@ class Host(Protocol):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a driver works: the host's name, its own state folder, the clock it lives by."""
+    """Where a driver works: the host's name, its own state folder, the clock it lives by, its group's ``facts``."""
 
     name: str
     folder: Path
     clock: Clock
+    facts: Mapping[str, object] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from bisectbot.results.delivery import BootRecord
 from workers import process
 from workers.archive import unpack
 from workers.facts import environment
-from workers.hosts.base import Booted, Place, Program
+from workers.hosts.base import RESULTS, Booted, Place, Program
 from workers.process import Command, Ended, Stop, check_cpus, clean_environment
 
 
@@ -27,6 +27,7 @@ class LocalHost:
         self._cpus = settings.local.cpus
         self._tree = place.folder / "unpacked"
         self._home = place.folder / "scratch"
+        self._results = place.folder / "results"
         self._mark = place.folder / "unpacked.signature"
         self._owner = f"{place.name} {place.folder.resolve()}"
         check_cpus(self._cpus, f"host {place.name}: local.cpus")
@@ -40,7 +41,13 @@ class LocalHost:
         except FileNotFoundError:
             return Booted()
 
-    def prepare(self, assignment: RunAssignment, archive: Path, stop: Stop) -> BootRecord | None:  # noqa: ARG002
+    def prepare(
+        self,
+        assignment: RunAssignment,
+        program: Program,  # noqa: ARG002
+        archive: Path,
+        stop: Stop,  # noqa: ARG002
+    ) -> BootRecord | None:
         if assignment.fresh_boot or not assignment.signature or self.booted().signature != assignment.signature:
             self._mark.unlink(missing_ok=True)  # first: half a tree is no build
             with contextlib.suppress(FileNotFoundError):
@@ -48,6 +55,9 @@ class LocalHost:
             unpack(archive, self._tree)
             self._mark.write_text(assignment.signature, encoding="utf-8")
         return None
+
+    def boots(self) -> tuple[BootRecord, ...]:
+        return ()
 
     def run(
         self,
@@ -60,11 +70,13 @@ class LocalHost:
         hold: Sequence[int] = (),
     ) -> Ended:
         self._home.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self._results, ignore_errors=True)
+        self._results.mkdir()
         try:
             command = Command(
                 ("/bin/sh", "-c", program.line),
                 cwd=self._tree,
-                environment=clean_environment(self._home, program.environment),
+                environment=clean_environment(self._home, {**program.environment, RESULTS: str(self._results)}),
                 timeout_s=self._place.clock.real(program.timeout_s),
                 output_limit=program.output_limit,
                 cpus=self._cpus,
@@ -72,6 +84,12 @@ class LocalHost:
             return process.run(command, stdout, stderr, owner=self._owner, stop=stop, hold=hold)
         finally:
             shutil.rmtree(self._home, ignore_errors=True)
+
+    def results(self) -> dict[str, Path]:
+        return {file.name: file for file in sorted(self._results.glob("*")) if file.is_file() and not file.is_symlink()}
+
+    def logs(self) -> dict[str, Path]:
+        return {}
 
     def read(self, path: str) -> str:
         try:

@@ -112,11 +112,20 @@ class SimulatedHost:
         boot = self._boot()
         return Booted(boot.signature, boot.key) if boot and boot.signature else Booted()
 
-    def prepare(self, assignment: RunAssignment, archive: Path, stop: Stop) -> BootRecord | None:
+    def prepare(
+        self,
+        assignment: RunAssignment,
+        program: Program,  # noqa: ARG002
+        archive: Path,
+        stop: Stop,
+    ) -> BootRecord | None:
         boot = self._boot()
         if boot is None or assignment.fresh_boot or boot.signature != assignment.signature:
             boot = self._reboot(assignment, archive, boot.number if boot else 0, stop)
         return BootRecord(boot.key, boot.seconds, boot.started)
+
+    def boots(self) -> tuple[BootRecord, ...]:
+        return ()
 
     def run(
         self,
@@ -145,6 +154,12 @@ class SimulatedHost:
         stdout.write_text("" if silent else "".join(f"{name}: {value!r}\n" for name, value in values.items()))
         stderr.write_text("")
         return Ended(1 if silent else 0, self._place.clock.real(seconds), cut=cut)
+
+    def results(self) -> dict[str, Path]:
+        return {}
+
+    def logs(self) -> dict[str, Path]:
+        return {}
 
     def read(self, path: str) -> str:  # noqa: ARG002
         return ""
