@@ -17,6 +17,7 @@ from typing import Literal, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
+from bisectbot.chatconfig import Chat
 from bisectbot.errors import UserError
 from bisectbot.jobs.assignment import BuildRecipe, Job, KernelRecipe
 from bisectbot.jobs.hosts import Host as HostFacts
@@ -331,6 +332,7 @@ class Config(Section):
     broker: str = "embedded"
     server: Server = Server()
     mail: Mail = Mail()
+    chat: Chat = Chat()
     tick: Seconds = 5.0
     trees: dict[Name, Tree] = Field(min_length=1)
     builds: dict[Name, Build] = Field(min_length=1)
@@ -404,6 +406,8 @@ def load(path: Path) -> Config:
     if problems:
         raise ConfigError(problems)
     config = config.model_copy(update={"hosts": {**hosts, **config.hosts}})
+    if config.chat.people is None and (people := path.parent / "people.yaml").is_file():
+        config = config.model_copy(update={"chat": config.chat.model_copy(update={"people": people})})
     check = _Check(document, config)
     if wrong := check.all():
         raise ConfigError(wrong)

@@ -26,6 +26,7 @@ from bisectbot.service.report import report
 from bisectbot.service.requests import requests
 from bisectbot.service.send import send
 from bisectbot.service.suspect import suspect
+from bisectbot.service.trials import trials
 from bisectbot.service.watch import watch
 from bisectbot.store import leases
 
@@ -35,7 +36,7 @@ LEADER = "leader"
 Step = Callable[[Context], int]
 
 # What waits for the network has a thread of its own, so that a slow upstream or mail server delays nothing else.
-DECIDE: tuple[Step, ...] = (plan, requests, detect, suspect, open_bisections, advance, report, reap, dispatch)
+DECIDE: tuple[Step, ...] = (plan, requests, trials, detect, suspect, open_bisections, advance, report, reap, dispatch)
 LOOPS: dict[str, tuple[Step, ...]] = {"watch": (watch,), "decide": DECIDE, "send": (send,)}
 
 

@@ -13,6 +13,7 @@ from bisectbot.source.rerere import Rerere, merge
 from bisectbot.source.reverted import TRIALS
 
 MERGES = "refs/bisectbot/merge/"
+PATCHES = "refs/bisectbot/patch/"
 
 
 def merged(git: Git, shas: Sequence[str], *, history: tuple[str, str] | None = None) -> str:
@@ -45,7 +46,7 @@ def is_ours(git: Git, sha: str) -> bool:
     refs = git.run("for-each-ref", "--format=%(refname)", "--contains", sha, "refs/")
     names = refs.split()
     return bool(names) and all(
-        name.startswith((MERGES, TRIALS, "refs/bisectbot/replay/", "refs/bisectbot/build/")) for name in names
+        name.startswith((MERGES, TRIALS, PATCHES, "refs/bisectbot/replay/", "refs/bisectbot/build/")) for name in names
     )
 
 

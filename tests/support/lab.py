@@ -34,6 +34,7 @@ from bisectbot.service.reap import reap
 from bisectbot.service.report import report
 from bisectbot.service.requests import requests
 from bisectbot.service.suspect import suspect
+from bisectbot.service.trials import trials
 from bisectbot.service.watch import watch
 from bisectbot.source.git import Git
 from bisectbot.source.mirror import Mirror
@@ -44,7 +45,7 @@ GROUP = "lkp-icl-2sp2"
 HOST = "lkp-icl-2sp2-1"
 TREE, BRANCH, KPI = "demo", "main", "demo.ops"
 STEPS: tuple[Callable[[Context], int], ...] = (
-    watch, plan, requests, detect, suspect, open_bisections, advance, report, reap, dispatch,
+    watch, plan, requests, trials, detect, suspect, open_bisections, advance, report, reap, dispatch,
 )  # fmt: skip
 
 
