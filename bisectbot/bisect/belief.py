@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ from bisectbot.bisect.terms import Session
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
 
 CLAIMED: Final = levels.StepPrior((0.85, 0.8), (0.3, 1.1), (0.9, 0.1), negligible=0.35, first=(0.45, 0.6))
 """An alarm chooses large deviations: the true step is expected a bit below the claim."""
@@ -26,15 +27,21 @@ NEGLIGIBLE: Final = 1e-3
 PILOT: Final = 32
 HOPELESS: Final = 1e-8
 KINDS_OF_PLACES: Final = 6
-STRETCH_S: Final = 7200.0
-DRIFTS: Final = (0.12, 0.35)
-"""Random walk of a host's level in steps per √hour; the larger makes a step in some eight hours."""
-P_DRIFT: Final = 0.25
-DRIFT_ROWS: Final = 16
+STRETCH: Final = 2
+MOST_STRETCHES: Final = 16
+"""A host's level counts as constant for so many experiments, or longer in a long search."""
+UNSTEADY: Final = ((0.044, 0.0, 0.1), (0.13, 0.0, 0.1), (0.05, 0.1, 0.05))
+"""How a host's level may change: drift in steps per √experiment, jumps per experiment, and the prior.
+
+Of experiments of 480 s the second drift makes a step in eight hours; jumps are a machine that changes its speed.
+"""
+DRIFT_ROWS: Final = 6
+DRIFT_KINDS: Final = 3
 COARSE: Final = 4
 PLANNED_KINDS: Final = 4
 BINS: Final = 48
 KINDS: Final = noise.table()
+CALM: Final = np.flatnonzero((KINDS.ratio == 0) & (KINDS.stray == 0.01) & (KINDS.odd == 0.01))
 
 
 class Belief(Protocol):
@@ -47,7 +54,7 @@ class Belief(Protocol):
     def two(self, one: Bools, both: Bools) -> Floats | None:
         """Log evidence of pairs of changes: boots with only the first, and with both, each (pairs, N)."""
 
-    def keep_two(self, pairs: NDArray[np.int64]) -> None:
+    def keep_two(self, pairs: Ints) -> None:
         """Which of those pairs become rows after all others, the likeliest first."""
 
     def first_share(self) -> float:
@@ -63,7 +70,10 @@ class Belief(Protocol):
         """Bad minus good in KPI units per row: mean and standard deviation."""
 
     def small(self) -> Floats:
-        """Probability per row that the step is negligible against the claim."""
+        """Probability per row that the step is negligible against the claim, or without one, less than one run's
+
+        deviation, below which no search pays.
+        """
 
     def clarity(self) -> float:
         """The step in deviations of one run."""
@@ -84,6 +94,7 @@ class Measured:
     """Continuous values: `levels` under the kinds of `noise`.
 
     `states` says per row (rows, N) which boots are at the bad level; boots with equal `keys` always agree.
+    `pace_s` is what a boot and a run take.
     """
 
     def __init__(
@@ -96,83 +107,107 @@ class Measured:
         history: Sequence[Session],
         tables: Tables,
         claimed: bool,
+        pace_s: float,
     ) -> None:
         self._scale = scale
         self._sessions = [Session(s.host, s.boot, tuple(scale.apply(s.values)), s.at) for s in sessions]
-        prior = CLAIMED if claimed else UNCLAIMED
-        self._small = prior.negligible
+        self._step_prior = CLAIMED if claimed else UNCLAIMED
         self._grid = _grid(self._sessions, states)
-        stretches = _stretches(self._sessions)
+        self._two: levels.TwoFit | None = None
+        stretches, length = _stretches(self._sessions, pace_s)
         labels = [(key, host, number) for key, (host, number) in zip(keys, stretches, strict=True)]
         groups = list(dict.fromkeys(labels))
-        first = [labels.index(group) for group in groups]
-        states = states[:, first]
-        self._states, self._first = states, first
-        kinds = _weigh_by_history(KINDS, scale, history)
-        number = [groups.index(label) for label in labels]
-        some = np.arange(len(kinds))
-        if len(labels) > PILOT:
-            pilot = tables.of(self._sessions[:PILOT], self._grid, number[:PILOT], some)
-            some = self._weighty(pilot, kinds, states[:, : len(pilot)], prior, HOPELESS)
-        table = tables.of(self._sessions, self._grid, number, some)
-        kept = self._weighty(table, kinds.take(some), states, prior, NEGLIGIBLE)[:KEPT_KINDS]
-        few, table = some[kept], table[:, kept]
-        hosts = _places([(host, 0) for _, host, _ in groups])
-        if len(hosts) == 1:
-            self._kinds, self._table = kinds.take(few), table
-            self._fit = levels.fit(states, self._table, self._grid, prior)
-        else:
-            few, table = few[:KINDS_OF_PLACES], table[:, :KINDS_OF_PLACES]
-            self._kinds, self._table = kinds.take(few), table
-            self._fit = levels.fit_places(states, self._table, self._grid, prior, hosts=hosts, kinds=self._kinds)
-        self._step_prior = prior
-        self._two: levels.TwoFit | None = None
-        self._allow_drift(_places([(host, number) for _, host, number in groups]))
-        joint = self._fit.log_evidence + self._kinds.log_prior
+        self._first = [labels.index(group) for group in groups]
+        self._states = states[:, self._first]
+        self._table_of = partial(tables.of, self._sessions, self._grid, [groups.index(label) for label in labels])
+        every = _weigh_by_history(KINDS, scale, history)
+        kept = self._choose(every)
+        hosts = _places([(host, 0) for _, host, _ in groups], 0.0)
+        if len(hosts) > 1:
+            kept = kept[:KINDS_OF_PLACES]
+        self._kinds, self._table = every.take(kept), self._table_of(kept)
+        self._fit = levels.fit(self._states, self._table, self._grid, self._step_prior)
+        if len(hosts) > 1:
+            self._fit = self._fit_places(slice(None), self._table, self._kinds, hosts)
+        self._steady = logsumexp(self._joint(), axis=1), len(kept)
+        places = _places([(host, number) for _, host, number in groups], length / pace_s)
+        if any(len(successive) > 1 for successive in places):
+            self._allow_drift(places, every, kept, states)
+        joint = self._joint()
         self.log_evidence: Floats = logsumexp(joint, axis=1)
         self._share = np.exp(joint - self.log_evidence[:, None])  # of each kind, per row
 
-    def _allow_drift(self, hosts: Sequence[Sequence[levels.Place]]) -> None:
-        """Add kinds under which hosts drift, for the likeliest rows; the others keep out of them."""
-        if all(len(stretches) < 2 for stretches in hosts):
-            return
-        joint = self._fit.log_evidence + self._kinds.log_prior
-        best = np.argsort(-logsumexp(joint, axis=0), kind="stable")[:2]
-        rows = np.sort(np.argsort(-logsumexp(joint, axis=1), kind="stable")[:DRIFT_ROWS])
-        index = np.repeat(best, len(DRIFTS))
-        drift = np.tile(np.array(DRIFTS), len(best))
-        kinds = replace(self._kinds.take(index), drift=drift)
-        kinds = replace(kinds, log_prior=kinds.log_prior + np.log(P_DRIFT / len(DRIFTS)))
-        extra = levels.fit_places(
-            self._states[rows], self._table[:, index], self._grid, self._step_prior, hosts=hosts, kinds=kinds
-        )
-        self._fit = self._fit.joined(extra, rows)
-        self._kinds, self._table = self._kinds.joined(kinds), np.concatenate([self._table, self._table[:, index]], 1)
+    def _joint(self) -> Floats:
+        return self._fit.log_evidence + self._kinds.log_prior
 
-    def _weighty(
-        self, table: Floats, kinds: noise.Kinds, states: Floats, prior: levels.StepPrior, share: float
-    ) -> NDArray[np.int64]:
+    def _fit_places(
+        self, rows: Ints | slice, table: Floats, kinds: noise.Kinds, hosts: Sequence[Sequence[levels.Place]]
+    ) -> levels.Fit:
+        joint = self._joint()
+        row, kind = np.unravel_index(int(joint.argmax()), joint.shape)
+        about = float(self._fit.steps @ self._fit.step[row, kind])
+        return levels.fit_places(
+            self._states[rows], table, self._grid, self._step_prior, hosts=hosts, kinds=kinds, about=about
+        )
+
+    def _allow_drift(
+        self, hosts: Sequence[Sequence[levels.Place]], every: noise.Kinds, kept: Ints, states: Floats
+    ) -> None:
+        """Add the kinds under which hosts drift or jump that explain the likeliest rows best.
+
+        Without drift a drifting host seems noisy; so kinds as calm as successive boots are tried too.
+        """
+        joint = self._joint()
+        best, row = int(logsumexp(joint, axis=0).argmax()), int(logsumexp(joint, axis=1).argmax())
+        size = float(self._fit.steps @ self._fit.step[row, best])
+        calm = np.unique([kept[best], *_calm_kinds(self._sessions, size * states[row])])
+        drift, jump, prior = (np.tile(column, len(calm)) for column in np.array(UNSTEADY).T)
+        index = np.repeat(calm, len(UNSTEADY))
+        kinds = every.take(index)
+        kinds = replace(kinds, drift=drift, jump=jump, log_prior=kinds.log_prior + np.log(prior))
+        table = self._table_of(index)
+        rows = np.argsort(-logsumexp(joint, axis=1), kind="stable")[:DRIFT_ROWS]
+        tried = self._fit_places(rows, table, kinds, hosts).log_evidence + kinds.log_prior
+        few = np.argsort(-logsumexp(tried, axis=0), kind="stable")[:DRIFT_KINDS]
+        kinds, table = kinds.take(few), table[:, few]
+        self._fit = self._fit.joined(self._fit_places(slice(None), table, kinds, hosts))
+        self._kinds, self._table = self._kinds.joined(kinds), np.concatenate([self._table, table], axis=1)
+
+    def _choose(self, every: noise.Kinds) -> Ints:
+        """The kinds that carry nearly all of the weight, most first."""
+        some = np.arange(len(every))
+        if len(self._sessions) > PILOT:
+            reached = 1 + max(self._table_of.args[2][:PILOT])
+            some = self._weighty(self._table_of(some, PILOT), every, self._states[:, :reached], HOPELESS)
+        kept = self._weighty(self._table_of(some), every.take(some), self._states, NEGLIGIBLE)
+        return some[kept[:KEPT_KINDS]]
+
+    def _weighty(self, table: Floats, kinds: noise.Kinds, states: Floats, share: float) -> Ints:
         """The kinds that carry all but a share of the weight of all rows and kinds, most first."""
-        joint = levels.evidence(states, table[..., ::2], self._grid.thinned(2), prior) + kinds.log_prior
+        log_evidence = levels.evidence(states, table[..., ::2], self._grid.thinned(2), self._step_prior)
+        joint = log_evidence + kinds.log_prior
         weight = softmax(logsumexp(joint, axis=0))
         order = np.argsort(-weight, kind="stable")
         return order[: int(np.searchsorted(np.cumsum(weight[order]), 1 - share)) + 1]
 
     def two(self, one: Bools, both: Bools) -> Floats | None:
-        few, _ = self._planned
+        known, count = self._steady
+        joint = self._joint()[:, :count]
+        few = np.argsort(-logsumexp(joint, axis=0), kind="stable")[:PLANNED_KINDS]
+        self._two_kinds = few
         one, both = one[:, self._first], both[:, self._first]
         grid = self._grid.thinned(COARSE)
         table = self._table[:, few, ::COARSE]
         self._two = levels.fit_two(one.astype(np.float32), both.astype(np.float32), table, grid, self._step_prior)
         # against a single change seen through the same few kinds and the same coarse grid
-        rows = np.argsort(-self.log_evidence, kind="stable")[:1]
-        alone = levels.evidence(self._states[rows], table, grid, self._step_prior)
+        row = int(known.argmax())
+        alone = levels.evidence(self._states[[row]], table, grid, self._step_prior)
         prior = self._kinds.log_prior[few]
-        correction = self.log_evidence[rows[0]] - logsumexp(alone + prior, axis=1)[0]
+        correction = known[row] - logsumexp(alone + prior, axis=1)[0]
         result: Floats = logsumexp(self._two.log_evidence + prior, axis=1) + correction
         return result
 
-    def keep_two(self, pairs: NDArray[np.int64]) -> None:
+    def keep_two(self, pairs: Ints) -> None:
         assert self._two is not None
         two = self._two
         self._two = levels.TwoFit(two.log_evidence[pairs], two.good[pairs], two.middle[pairs], two.bad[pairs])
@@ -207,8 +242,7 @@ class Measured:
 
     def first_share(self) -> float:
         assert self._two is not None
-        few, _ = self._planned
-        own = softmax(self._two.log_evidence[0] + self._kinds.log_prior[few])
+        own = softmax(self._two.log_evidence[0] + self._kinds.log_prior[self._two_kinds])
         at = self._grid.thinned(COARSE).at
         good, middle, bad = (
             float(own @ (level[0] @ at)) for level in (self._two.good, self._two.middle, self._two.bad)
@@ -216,7 +250,7 @@ class Measured:
         return (middle - good) / (bad - good) if bad != good else 1.0
 
     @cached_property
-    def _planned(self) -> tuple[NDArray[np.int64], Floats]:
+    def _planned(self) -> tuple[Ints, Floats]:
         """For planning the likeliest kinds do; their shares per row."""
         weight = softmax(self.log_evidence) @ self._share
         few = np.sort(np.argsort(-weight, kind="stable")[:PLANNED_KINDS])
@@ -224,7 +258,7 @@ class Measured:
         return few, share / share.sum(axis=1, keepdims=True)
 
     @cached_property
-    def _outlook(self) -> tuple[NDArray[np.int64], Floats, list[Floats]]:
+    def _outlook(self) -> tuple[Ints, Floats, list[Floats]]:
         """Kinds, levels on a coarse grid, and per side the distribution (rows, kinds, levels)."""
         few, share = self._planned
         at = self._grid.thinned(COARSE).at
@@ -232,9 +266,16 @@ class Measured:
         good, bad = (share[..., None] * (level[:, few] @ coarse) for level in (self._fit.good, self._fit.bad))
         sides = [good, np.zeros_like(good), bad]
         if self._two is not None:
-            own = softmax(self._two.log_evidence + self._kinds.log_prior[few], axis=1)[..., None]
+            own = softmax(self._two.log_evidence + self._kinds.log_prior[self._two_kinds], axis=1)[..., None]
             three = (self._two.good, self._two.middle, self._two.bad)
-            sides = [np.concatenate([side, own * level]) for side, level in zip(sides, three, strict=True)]
+            one, two = len(few), len(self._two_kinds)
+            sides = [
+                np.concatenate(
+                    [np.pad(side, ((0, 0), (0, two), (0, 0))), np.pad(own * level, ((0, 0), (one, 0), (0, 0)))]
+                )
+                for side, level in zip(sides, three, strict=True)
+            ]
+            few = np.concatenate([few, self._two_kinds])
         return few, at, sides
 
     def clarity(self) -> float:
@@ -252,8 +293,10 @@ class Measured:
         return mean * unit, np.sqrt(np.maximum(square - mean**2, 0.0)) * abs(unit)
 
     def small(self) -> Floats:
-        near = np.abs(self._fit.steps) < self._small
-        result: Floats = (self._share * self._fit.step[..., near].sum(-1)).sum(-1)
+        noise_ = np.sqrt(self._kinds.run_variance + self._kinds.boot_spread)
+        limit = self._step_prior.negligible or noise_[:, None]
+        near = np.abs(self._fit.steps) < limit  # (S,) or (K, S)
+        result: Floats = (self._share * (self._fit.step * near).sum(-1)).sum(-1)
         return result
 
 
@@ -264,9 +307,17 @@ class Tables:
         self._known: dict[tuple[tuple[float, ...], levels.Grid], tuple[Floats, Bools]] = {}
 
     def of(
-        self, sessions: Sequence[Session], grid: levels.Grid, group: Sequence[int], kinds: NDArray[np.int64]
+        self,
+        sessions: Sequence[Session],
+        grid: levels.Grid,
+        group: Sequence[int],
+        kinds: Ints,
+        first: int | None = None,
     ) -> Floats:
-        """Sums over the boots of each group, (groups, kinds, G)."""
+        """Sums over the boots of each group, (groups, kinds, G); of the `first` boots alone if given."""
+        sessions, group = sessions[:first], group[:first]
+        if any(known != grid for _, known in self._known):
+            self._known = {key: table for key, table in self._known.items() if key[1] == grid}
         lacking: dict[tuple[int, bytes], list[tuple[float, ...]]] = {}
         for values in dict.fromkeys(s.values for s in sessions):
             known = self._known.get((values, grid))
@@ -283,7 +334,7 @@ class Tables:
             result[g] += self._known[s.values, grid][0][kinds]
         return result
 
-    def _add(self, values: tuple[float, ...], grid: levels.Grid, kinds: NDArray[np.int64], table: Floats) -> None:
+    def _add(self, values: tuple[float, ...], grid: levels.Grid, kinds: Ints, table: Floats) -> None:
         if (values, grid) not in self._known:
             empty: Floats = np.zeros((len(KINDS), grid.points), dtype=np.float32)
             self._known[values, grid] = empty, np.zeros(len(KINDS), dtype=np.bool_)
@@ -300,28 +351,42 @@ def _grid(sessions: Sequence[Session], states: Floats) -> levels.Grid:
     return levels.Grid(float(np.floor(2 * (low - room)) / 2), float(np.ceil(2 * (high + room)) / 2))
 
 
-def _stretches(sessions: Sequence[Session]) -> list[tuple[str | None, int]]:
-    """Host of each boot, and in which stretch of the host's time it was; without a time in the first."""
+def _stretches(sessions: Sequence[Session], pace_s: float) -> tuple[list[tuple[str | None, int]], float]:
+    """Host of each boot and in which stretch of the host's time it was, without a time in the first; their length."""
     start: dict[str | None, float] = {}
+    span = 0.0
     for s in sessions:
         if s.at is not None:
             start[s.host] = min(start.get(s.host, s.at), s.at)
-    return [(s.host, 0 if s.at is None else int((s.at - start[s.host]) / STRETCH_S)) for s in sessions]
+    for s in sessions:
+        if s.at is not None:
+            span = max(span, s.at - start[s.host])
+    length = max(STRETCH * pace_s, span / MOST_STRETCHES)
+    return [(s.host, 0 if s.at is None else int((s.at - start[s.host]) / length)) for s in sessions], length
 
 
-def _places(stretches: Sequence[tuple[str | None, int]]) -> list[list[levels.Place]]:
-    """Per host its stretches in order."""
+def _places(stretches: Sequence[tuple[str | None, int]], length: float) -> list[list[levels.Place]]:
+    """Per host its stretches in order; `length` in experiments."""
     boots: dict[str | None, dict[int, list[int]]] = {}
     for i, (host, number) in enumerate(stretches):
         boots.setdefault(host, {}).setdefault(number, []).append(i)
     result = []
     for numbers in boots.values():
         order = sorted(numbers)
-        hours = [(b - a) * STRETCH_S / 3600 for a, b in zip([order[0], *order], order, strict=False)]
+        gaps = [(b - a) * length for a, b in zip([order[0], *order], order, strict=False)]
         result.append(
-            [levels.Place(np.array(numbers[n], dtype=np.int64), h) for n, h in zip(order, hours, strict=True)]
+            [levels.Place(np.array(numbers[n], dtype=np.int64), gap) for n, gap in zip(order, gaps, strict=True)]
         )
     return result
+
+
+def _calm_kinds(sessions: Sequence[Session], expected: Floats) -> Ints:
+    """The kinds without boots and strays that are about as noisy as successive boots differ."""
+    order = sorted(range(len(sessions)), key=lambda i: (str(sessions[i].host), sessions[i].at or 0.0))
+    rest = np.array([np.mean(sessions[i].values) - expected[i] for i in order])
+    sigma = float(np.median(np.abs(np.diff(rest)))) / 0.954  # of a Gaussian
+    above = int(np.searchsorted(KINDS.sigma[CALM], sigma))
+    return CALM[max(above - 1, 0) : above + 1]
 
 
 def _weigh_by_history(kinds: noise.Kinds, scale: Scale, history: Sequence[Session]) -> noise.Kinds:
@@ -358,7 +423,7 @@ class Counted:
     def two(self, one: Bools, both: Bools) -> Floats | None:  # noqa: ARG002 - not modelled for rates
         return None
 
-    def keep_two(self, pairs: NDArray[np.int64]) -> None:
+    def keep_two(self, pairs: Ints) -> None:
         raise NotImplementedError
 
     def first_share(self) -> float:

@@ -29,6 +29,8 @@ Ints = NDArray[np.int64]
 POINTS: Final = 129
 FAINT: Final = -60.0
 """Smaller log likelihoods, against the best of a boot and kind, are all alike."""
+JUMP: Final = 0.8
+"""Deviation, in steps, of a jump of a host's level."""
 COARSE: Final = 4
 """Where several environments are linked, and for the distribution of δ, so many points become one."""
 
@@ -93,20 +95,14 @@ class Fit:
     steps: Floats
     step: Floats
 
-    def joined(self, other: Fit, rows: Ints) -> Fit:
-        """Further kinds, for some of the rows; the rest is impossible under them."""
-
-        def wide(mine: Floats, theirs: Floats, empty: float) -> Floats:
-            padded = np.full((mine.shape[0], *theirs.shape[1:]), empty)
-            padded[rows] = theirs
-            return np.concatenate([mine, padded], axis=1)
-
+    def joined(self, other: Fit) -> Fit:
+        """Further kinds for the same hypotheses."""
         return Fit(
-            wide(self.log_evidence, other.log_evidence, -np.inf),
-            wide(self.good, other.good, 0.0),
-            wide(self.bad, other.bad, 0.0),
+            np.concatenate([self.log_evidence, other.log_evidence], axis=1),
+            np.concatenate([self.good, other.good], axis=1),
+            np.concatenate([self.bad, other.bad], axis=1),
             self.steps,
-            wide(self.step, other.step, 0.0),
+            np.concatenate([self.step, other.step], axis=1),
         )
 
 
@@ -219,10 +215,10 @@ def fit_two(one: Floats, both: Floats, tables: Floats, grid: Grid, prior: StepPr
 
 @dataclass(frozen=True)
 class Place:
-    """One stretch of a host's time: its boots, and the hours since the host's stretch before."""
+    """One stretch of a host's time: its boots, and how many experiments after the host's stretch before."""
 
     boots: Ints
-    hours: float
+    gap: float
 
 
 def fit_places(
@@ -233,22 +229,23 @@ def fit_places(
     *,
     hosts: Sequence[Sequence[Place]],
     kinds: Kinds,
+    about: float,
 ) -> Fit:
     """Several environments; arguments as `fit`, hosts as successive stretches, `kinds` for offset and drift.
 
-    Levels are those of the latest stretch; between hosts, of their common centre.
+    Levels are those of the latest stretch; between hosts, of their common centre. Steps are resolved best
+    `about` that one.
     """
     thin = grid.thinned(2)
     tables = tables[..., ::2]
-    shifts = _shifts(thin, prior)
+    shifts = _shifts(thin, prior, about)
     steps: Floats = shifts.astype(np.float64) * thin.gap
-    log_total: Floats = np.log(prior.density(steps) * (thin.gap**2 * (shifts[1] - shifts[0])) + 1e-30)[:, None]
+    log_total: Floats = np.log(prior.density(steps) * (thin.gap**2 * np.gradient(shifts)) + 1e-30)[:, None]
     for stretches in hosts:
         message = np.zeros(1)
         for i, place in enumerate(stretches):
             if i:
-                deviation = kinds.drift * np.sqrt(max(place.hours, 0.25))
-                message = _convolve(message, np.stack([_kernel(thin, float(s)) for s in deviation]))
+                message = _convolve(message, _walk(thin, kinds, max(place.gap, 1.0)))
             message = message + _joint(states, tables, place.boots, shifts)
         if len(hosts) > 1:
             message = _convolve(message, _offset(thin, kinds))
@@ -276,11 +273,21 @@ def fit_places(
     )
 
 
-def _shifts(grid: Grid, prior: StepPrior) -> Ints:
-    """Steps considered, as multiples of the grid's gap: where most of the prior is."""
-    low = int(np.floor((prior.mean[0] - 3.2 * prior.deviation[0]) / grid.gap))
-    high = int(np.ceil((prior.mean[0] + 3.2 * prior.deviation[0]) / grid.gap))
-    return np.arange(low, high + 1, max((high - low) // 24, 1))
+def _shifts(grid: Grid, prior: StepPrior, about: float) -> Ints:
+    """Steps considered, as multiples of the grid's gap: where most of the prior is, closely `about` one."""
+    low, high = (prior.mean[0] + side * 3.2 * prior.deviation[0] for side in (-1, 1))
+    low, high = int(np.floor(low / grid.gap)), int(np.ceil(high / grid.gap))
+    near = round(about / grid.gap)
+    return np.union1d(np.arange(low, high + 1, max((high - low) // 12, 1)), np.arange(near - 7, near + 8))
+
+
+def _walk(grid: Grid, kinds: Kinds, gap: float) -> Floats:
+    """How a host's level moves during `gap` experiments: (K, G, G)."""
+    deviation, jumped = kinds.drift * np.sqrt(gap), 1 - (1 - kinds.jump) ** gap
+    far = _kernel(grid, JUMP) if jumped.any() else np.float32(0.0)
+    return np.stack(
+        [(1 - q) * _kernel(grid, float(s)) + q * far for s, q in zip(deviation, jumped.astype(np.float32), strict=True)]
+    )
 
 
 def _joint(states: Floats, tables: Floats, boots: Ints, shifts: Ints) -> Floats:

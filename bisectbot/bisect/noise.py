@@ -25,7 +25,10 @@ COARSEST: Final = 4.5
 
 @dataclass(frozen=True)
 class Kinds:
-    """K kinds of noise, each an array of length K; `drift` is per √hour; `log_prior` is normalised."""
+    """K kinds of noise, each an array of length K; `log_prior` is normalised.
+
+    A host's level drifts by `drift` per √experiment, and with probability `jump` per experiment it jumps.
+    """
 
     sigma: Floats
     ratio: Floats
@@ -35,6 +38,7 @@ class Kinds:
     shift: Floats
     mode: Floats
     drift: Floats
+    jump: Floats
     log_prior: Floats
 
     def __len__(self) -> int:
@@ -82,8 +86,8 @@ def table(step_in_sigma: float = 3.0) -> Kinds:
                 rows.append((sigma, *mode, -apart, 0.15 * apart, 0.15 * size / 10))
                 rows.append((sigma, *mode, apart, 0.15 * apart, 0.15 * size / 10))
     sigmas, ratios, strays_, broad, odd, shift, modes, prior = np.array(rows).T
-    drift = np.zeros(len(rows))
-    return Kinds(sigmas, ratios, strays_, broad, odd, shift, modes, drift, np.log(prior / prior.sum()))
+    still = np.zeros(len(rows))
+    return Kinds(sigmas, ratios, strays_, broad, odd, shift, modes, still, still, np.log(prior / prior.sum()))
 
 
 @dataclass(frozen=True)

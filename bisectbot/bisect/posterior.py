@@ -146,8 +146,9 @@ def infer(
     effect: float | None = None,
     history: Sequence[Session] = (),
     tables: Tables | None = None,
+    pace_s: float = 480.0,
 ) -> Posterior:
-    """Weigh all hypotheses; with nothing observed the prior."""
+    """Weigh all hypotheses; with nothing observed the prior. `pace_s` is what a boot and a run take."""
     keys = tuple(dict.fromkeys(o.commit for o in observed))
     labels, states = classes(candidates, mass, keys)
     class_mass = np.bincount(labels, mass, len(states))
@@ -173,6 +174,7 @@ def infer(
             history=history,
             tables=tables or Tables(),
             claimed=bool(effect),
+            pace_s=pace_s,
         )
     with np.errstate(divide="ignore"):
         log_weight = np.log(np.append(class_mass, P_NONE)) + belief.log_evidence

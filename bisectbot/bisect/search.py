@@ -165,7 +165,7 @@ class Search:
         """Fresh boots that a verdict lacks; None while there is no verdict to confirm."""
         out = [self._same.get(e.commit, e.commit) for e in pending]
         posterior = self._posterior()
-        none = verdicts.none_probability(posterior, self._effect)
+        none = verdicts.none_probability(posterior)
         finding = verdicts.find(posterior, self._seen(), self._skipped)
         if none >= self._confidence:
             wanted = verdicts.end_boots_missing(self._candidates, self._seen(), self._skipped)
@@ -181,7 +181,7 @@ class Search:
         r = √(runs to come / 3) balances that against the cost of the r.
         """
         posterior = self._posterior()
-        none = verdicts.none_probability(posterior, self._effect)
+        none = verdicts.none_probability(posterior)
         out = {self._same.get(e.commit, e.commit) for e in pending}
         ends = [c for c in (self._candidates.good[0], self._candidates.bad) if c not in self._skipped]
         bad = posterior.bad(posterior.keys)
@@ -247,7 +247,6 @@ class Search:
                 self._seen(),
                 frozenset(self._skipped),
                 confidence=self._confidence,
-                effect=self._effect,
                 spent=self.spent_s(),
                 budget=self._budget_s,
                 to_come=self._price().host_s,
@@ -291,7 +290,13 @@ class Search:
         if self._known is None:
             mass = prior_mass(self._candidates, self._prior, self._alike)
             self._known = infer(
-                self._candidates, mass, self._observed, effect=self._effect, history=self._history, tables=self._tables
+                self._candidates,
+                mass,
+                self._observed,
+                effect=self._effect,
+                history=self._history,
+                tables=self._tables,
+                pace_s=max(self._costs.boot_s + self._costs.run_s, 1e-3),
             )
         return self._known
 

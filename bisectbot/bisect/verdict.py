@@ -24,11 +24,6 @@ CLEAR: Final = 3.0
 Where the whole step is not clear of the noise (in sigma), telling a part of it would cost more than finding
 the culprit did: doubts are tolerated in proportion to that cost.
 """
-FEWEST_FOR_NOISE: Final = 8
-"""Runs beyond the first of each commit, before their deviation is believed."""
-FEWEST_EQUAL: Final = 4
-"""Equal values, without any deviation at all, that say the same."""
-SURE_OF_NONE: Final = 0.995
 END_BOOTS: Final = 4
 
 
@@ -44,10 +39,10 @@ class Finding:
     missing: tuple[Commit, ...]
 
 
-def none_probability(posterior: Posterior, effect: float | None) -> float:
+def none_probability(posterior: Posterior) -> float:
     """That nothing changed, or less than would count as the step claimed."""
     rows = posterior.rows()
-    if posterior.belief is None or not effect:
+    if posterior.belief is None:
         return posterior.none
     return float(posterior.none + rows[: len(posterior.weight)] @ posterior.belief.small()[: len(posterior.weight)])
 
@@ -110,7 +105,9 @@ def missing_boots(
         return ()
     start = max(first[c] for c in checks)
     again = {o.commit for o in observed[start + 1 :]}
-    return tuple(c for c in checks if c not in again)
+    last = {o.commit: i for i, o in enumerate(observed)}
+    # the one seen longest ago first: in turns, no single jump of a machine looks like the change
+    return tuple(sorted((c for c in checks if c not in again), key=lambda c: last[c]))
 
 
 def evidence(posterior: Posterior, observed: Sequence[Observed], confidence: float) -> list[Evidence]:
@@ -140,7 +137,6 @@ def decide(
     skipped: Collection[Commit],
     *,
     confidence: float,
-    effect: float | None,
     spent: float,
     budget: float | None,
     to_come: float,
@@ -149,9 +145,7 @@ def decide(
     finding = find(posterior, observed, skipped)
     candidates = posterior.candidates
     measured, interval = _effect(posterior)
-    none = none_probability(posterior, effect)
-    if not effect and interval is not None:
-        none = max(none, _below_noise(observed, interval))
+    none = none_probability(posterior)
     state, probability, reason = (
         State.RUNNING,
         finding.probability,
@@ -186,25 +180,6 @@ def decide(
         interval=interval,
         evidence=tuple(evidence(posterior, observed, confidence)),
     )
-
-
-def _below_noise(observed: Sequence[Observed], interval: tuple[float, float]) -> float:
-    """Nobody claimed a size: that the step is smaller than one run's deviation, below which no search pays.
-
-    Known once the step's 95 % interval lies within that deviation; then SURE_OF_NONE, else 0.
-    """
-    by_commit: dict[Commit, list[float]] = {}
-    for one in observed:
-        by_commit.setdefault(one.commit, []).extend(one.session.values)
-    every = [value for values in by_commit.values() for value in values]
-    if len(every) >= FEWEST_EQUAL and max(every) == min(every):
-        return SURE_OF_NONE
-    rest = len(every) - len(by_commit)
-    if rest < FEWEST_FOR_NOISE:
-        return 0.0
-    squares = sum(float(np.var(values)) * len(values) for values in by_commit.values())
-    deviation = float(np.sqrt(squares / rest))
-    return SURE_OF_NONE if max(abs(interval[0]), abs(interval[1])) <= deviation else 0.0
 
 
 def _second_open(posterior: Posterior, finding: Finding) -> bool:

@@ -26,6 +26,7 @@ class Family:
     run: Callable[[np.random.Generator, int, bool, float], Floats]
     boot: Callable[[np.random.Generator], float] = lambda _: 0.0
     drift: float = 0.0
+    jumps: float = 0.0
     offset: float = 0.0
     boot_share: float = 0.0
 
@@ -66,6 +67,7 @@ FAMILIES: Final = {
         Family("bootvar", _narrow(0.45), lambda rng: 0.893 * rng.normal(), boot_share=0.8),
         Family("bimodal", _narrow(0.4), lambda rng: 2.0 * (rng.random() < 0.3), boot_share=0.84),
         Family("drift", _gauss, drift=1.0),
+        Family("speed", _gauss, jumps=0.7),
         Family("hosts", _gauss, offset=1.0),
         Family(
             "mix",
@@ -89,13 +91,16 @@ class Host:
         # a random walk whose deviation after six hours is `drift` steps, in pieces of ten minutes
         pieces = rng.normal(size=6 * 24 * 30) * family.drift * step / 6.0
         self._walk = np.cumsum(pieces)
+        if family.jumps:
+            changes = np.cumsum(rng.random(len(pieces)) < 1 / 6)
+            self._walk += rng.normal(size=len(pieces))[changes] * family.jumps * step
         self._boot = 0.0
 
     def boot(self) -> None:
         self._boot = self._family.boot(self._rng)
 
     def runs(self, level: float, bad: bool, n: int, at: float) -> Floats:
-        drift = self._walk[min(int(at / 600.0), len(self._walk) - 1)] if self._family.drift else 0.0
+        drift = self._walk[min(int(at / 600.0), len(self._walk) - 1)]
         noise = self._family.run(self._rng, n, bad, self._step)
         return level + self._offset + drift + self._boot + noise
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from bisectbot.bisect import Search, State
+from bisectbot.bisect import Costs, Search, State
 from tests.benchmarks.bisection import histories
 from tests.benchmarks.bisection.families import bound_hours
 from tests.benchmarks.bisection.histories import History
@@ -28,10 +28,12 @@ class Cell:
     step: float
     hosts: int = 1
     lost: float = 0.0
+    tool: bool = False
+    """As `bisectbot bisect` does: no boots, and nobody claimed a size."""
 
     def __str__(self) -> str:
         hosts = f", {self.hosts} hosts" if self.hosts > 1 else ""
-        return f"{self.kind} {self.n}, {self.family} {self.step:g}σ{hosts}"
+        return f"{self.kind} {self.n}, {self.family} {self.step:g}σ{hosts}{', no boots, no claim' if self.tool else ''}"
 
     def rng(self, seed: int) -> np.random.Generator:
         name = f"{self.kind} {self.n} {self.family} {self.step}"
@@ -119,12 +121,14 @@ def claim(step: float, rng: np.random.Generator) -> float:
 def ours(cell: Cell, seed: int) -> Row:
     rng = cell.rng(seed)
     history = cell.history(rng)
-    lab = Lab(history, cell.family, cell.step, rng, hosts=cell.hosts, lost=cell.lost)
+    costs = Costs(build_s=300, builders=1, boot_s=0, run_s=300, boot_failure_s=0) if cell.tool else Costs()
+    lab = Lab(history, cell.family, cell.step, rng, hosts=cell.hosts, costs=costs, lost=cell.lost)
     search = Search(
         history.graph,
         good=[history.good],
         bad=history.bad,
-        effect=claim(cell.step, rng),
+        effect=None if cell.tool else claim(cell.step, rng),
+        costs=costs,
         hosts=cell.hosts,
         seed=seed,
     )
@@ -157,7 +161,8 @@ def _right(history: History, outcome: Outcome) -> bool:
 
 
 def _bound(cell: Cell, history: History) -> float:
-    return 3600 * bound_hours(cell.family, cell.step, history.candidates, boot_s=180, run_s=300)
+    boot_s = 0 if cell.tool else 180
+    return 3600 * bound_hours(cell.family, cell.step, history.candidates, boot_s=boot_s, run_s=300)
 
 
 def theirs(cell: Cell, seed: int) -> Iterator[Row]:
