@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from bisectbot.service.context import Context
 
 
-def _context(config_path: Path) -> Context:
+def open_service(config_path: Path) -> Context:
+    """The service's context; its database must be there. Closed at the end of the command."""
     from bisectbot.service.context import open_context
 
     context = open_context(load(config_path))
@@ -27,7 +28,8 @@ def _context(config_path: Path) -> Context:
     return context
 
 
-def _who() -> str:
+def who() -> str:
+    """Who sits at this terminal."""
     return getpass.getuser()
 
 
@@ -49,7 +51,7 @@ def submit_bisect(good: str, bad: str, tree: str, branch: str, job: str, kpi: st
     from bisectbot.service.commands import submit_bisection
     from bisectbot.service.requests import BisectArguments
 
-    request = submit_bisection(_context(config_path), _who(), BisectArguments(tree, branch, good, bad, job, kpi))
+    request = submit_bisection(open_service(config_path), who(), BisectArguments(tree, branch, good, bad, job, kpi))
     click.echo(f"{request} submitted; follow it with `bisectbot status {request}`")
 
 
@@ -63,7 +65,7 @@ def status(id: str | None, as_json: bool, config_path: Path) -> None:  # noqa: A
     from bisectbot.service import status as state
     from bisectbot.service.commands import request_answer
 
-    context = _context(config_path)
+    context = open_service(config_path)
     if id is None:
         overview = state.overview(context)
         print_json(dataclasses.asdict(overview)) if as_json else screens.overview(overview)
@@ -90,11 +92,11 @@ def hosts(host: str | None, state: str | None, why: str, as_json: bool, config_p
     from bisectbot.service.commands import set_host
     from bisectbot.store.tables import HostState
 
-    context = _context(config_path)
+    context = open_service(config_path)
     if state is not None:
         if host is None:
             raise UserError("--set wants a HOST; see `bisectbot hosts`")
-        click.echo(set_host(context, _who(), host, HostState(state), why))
+        click.echo(set_host(context, who(), host, HostState(state), why))
         return
     found = [line for line in states.hosts(context) if host in {None, line.name, line.group}]
     if host is not None and not found:
@@ -109,7 +111,7 @@ def approve(report: str, config_path: Path) -> None:
     """Release the held REPORT (R12): its mail is queued."""
     from bisectbot.service import commands
 
-    click.echo(commands.approve(_context(config_path), _who(), report))
+    click.echo(commands.approve(open_service(config_path), who(), report))
 
 
 @click.command()
@@ -120,7 +122,7 @@ def reject(report: str, why: str, config_path: Path) -> None:
     """Refuse the held REPORT (R12): its mail is never sent."""
     from bisectbot.service import commands
 
-    click.echo(commands.reject(_context(config_path), _who(), report, why))
+    click.echo(commands.reject(open_service(config_path), who(), report, why))
 
 
 @click.command()
@@ -131,7 +133,7 @@ def cancel(id: str, why: str, config_path: Path) -> None:  # noqa: A002
     """Stop a bisection (B7), a request (Q3) or a run (N51)."""
     from bisectbot.service import commands
 
-    click.echo(commands.cancel(_context(config_path), _who(), id, why))
+    click.echo(commands.cancel(open_service(config_path), who(), id, why))
 
 
 @click.command()
@@ -141,7 +143,7 @@ def retry(id: str, config_path: Path) -> None:  # noqa: A002
     """Run a failed run (N51), build (U8) or bisection (B7) again."""
     from bisectbot.service import commands
 
-    click.echo(commands.retry(_context(config_path), _who(), id))
+    click.echo(commands.retry(open_service(config_path), who(), id))
 
 
 @click.command()
@@ -156,7 +158,7 @@ def replay(bisection: str, as_json: bool, config_path: Path) -> None:
     from bisectbot.cli import screens
     from bisectbot.service.replay import replay as recompute
 
-    steps = recompute(_context(config_path), bisection)
+    steps = recompute(open_service(config_path), bisection)
     print_json(dataclasses.asdict(steps)) if as_json else screens.replay(steps)
     if not steps.agrees:
         raise SystemExit(1)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from bisectbot.cli.options import config_option, set_up_logging
 from bisectbot.config import Config, load
 from bisectbot.errors import InfraError
+
+if TYPE_CHECKING:
+    from bisectbot.service.context import Context
 
 
 @click.command()
@@ -65,7 +70,17 @@ def web(config_path: Path) -> None:
     context = open_context(config)
     _want_schema(context.database.current())
     host, _, port = config.server.listen.rpartition(":")
-    uvicorn.run(create_app(context), host=host.strip("[]"), port=int(port), access_log=False, log_level="warning")
+    with _mail_comes_in(context):
+        uvicorn.run(create_app(context), host=host.strip("[]"), port=int(port), access_log=False, log_level="warning")
+
+
+def _mail_comes_in(context: Context) -> AbstractContextManager[None]:
+    """The LMTP server, where one is configured."""
+    from bisectbot.mail.lmtp import listening
+    from bisectbot.service.post import inbox, rules
+
+    listen = context.config.mail.inbox.lmtp
+    return listening(listen, inbox.drop(context), rules.identity(context)) if listen else nullcontext()
 
 
 @click.command()

@@ -103,6 +103,11 @@ def archive_key(message_id: str) -> str:
     return message_id.strip().removeprefix("<").removesuffix(">")
 
 
+def is_message_id(text: str) -> bool:
+    """Whether a Message-ID, with its angle brackets, may stand in a header of ours."""
+    return _MESSAGE_ID.fullmatch(text) is not None
+
+
 def reply_subject(subject: str) -> str:
     """``Re: subject``, once."""
     return subject if re.match(r"re:", subject, re.IGNORECASE) else f"Re: {subject}"
@@ -181,6 +186,6 @@ def _machine(letter: Letter, identity: Identity) -> str:
 
 
 def _checked(message_id: str) -> str:
-    if not _MESSAGE_ID.fullmatch(message_id):
+    if not is_message_id(message_id):
         raise UserError(f"Message-ID {message_id!r}: not <left@right> without blanks; take it from the mail's header")
     return message_id

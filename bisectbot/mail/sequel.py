@@ -6,23 +6,31 @@ import textwrap
 from collections.abc import Sequence
 
 from bisectbot.mail.message import reply_subject
-from bisectbot.report import Commit, Finding, Identity, MailText, Report
+from bisectbot.report import Commit, Finding, Identity, MailText, Report, Still
 from bisectbot.report.render import subject
 from bisectbot.report.sections import also, footer, noticed
 
 
-def addendum(report: Report, found: Sequence[Finding]) -> MailText:
-    """More findings about the change of ``report``, which people have: other stats, jobs and hosts in one mail."""
+def addendum(report: Report, found: Sequence[Finding], seen: Sequence[Still] = ()) -> MailText:
+    """More about the change of ``report``, which people have: other stats, jobs and hosts, where it has arrived."""
     lines = [
         *_greeting(f"more was found about the commit of the first mail in this thread, {noticed(report.finding)}."),
         *_commit(report.commit),
         "",
         "",
+        *_places(seen),
         *also(found),
         *_archive(report),
         *footer(report.identity),
     ]
     return MailText(reply_subject(subject(report)), _text(lines))
+
+
+def _places(seen: Sequence[Still]) -> list[str]:
+    if not seen:
+        return []
+    width = max(len(one.where) for one in seen)
+    return ["The same change is now in:", "", *(f"  {one.where:<{width}}  {one.commit}" for one in seen), "", ""]
 
 
 def correction(report: Report, why: str) -> MailText:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import dkim
+from dns.exception import DNSException
 
 from bisectbot.errors import UserError
 
@@ -73,6 +74,6 @@ def vouched_for(raw: bytes, address: str, dns: DnsLookup | None = None) -> bool:
         try:
             if message.verify(index, **({"dnsfunc": dns} if dns else {})):
                 return True
-        except (dkim.DKIMException, ValueError):
+        except (dkim.DKIMException, DNSException, ValueError):  # also a domain that cannot be one
             continue
     return False

@@ -14,8 +14,11 @@ from sqlalchemy.orm import Session
 
 from bisectbot.errors import UserError
 from bisectbot.jobs import wire
+from bisectbot.service import judgements
 from bisectbot.service.advance import cancel_runs
 from bisectbot.service.context import Context
+from bisectbot.service.post import approval, optouts, rules
+from bisectbot.service.post.letters import addressees
 from bisectbot.service.requests import BISECT, BisectArguments
 from bisectbot.store.database import now
 from bisectbot.store.tables import (
@@ -30,19 +33,20 @@ from bisectbot.store.tables import (
     FailureKind,
     Host,
     HostState,
+    Judged,
     Outbox,
     OutboxState,
     Report,
-    ReportState,
     Request,
     RequestState,
     Run,
     RunState,
+    Switch,
 )
 
 T = TypeVar("T", bound=Base)
 
-_KINDS = {"N": "run", "S": "step", "B": "bisection", "Q": "request", "R": "report", "U": "build"}
+_KINDS = {"N": "run", "S": "step", "B": "bisection", "Q": "request", "R": "report", "U": "build", "M": "mail"}
 
 
 @dataclass(frozen=True)
@@ -189,27 +193,81 @@ def set_host(context: Context, who: Who, name: str, state: HostState, why: str) 
 
 
 def approve(context: Context, who: Who, word: str) -> str:
-    """Release a held report: its mail is queued."""
-    return _decide(context, who, word, ReportState.RELEASED, OutboxState.QUEUED, "")
+    """Release a held report: its mail is queued, for those whom the ladder allows now."""
+    found = approval.look(context, number(word, "R"))
+    with context.database.write() as session:
+        answer = approval.release(context, session, row_of(session, Report, word, "R"), found, str(who))
+        log(session, who, f"approve {word}", answer)
+        return answer
 
 
 def reject(context: Context, who: Who, word: str, why: str) -> str:
     """Refuse a held report: its mail is never sent."""
-    return _decide(context, who, word, ReportState.REJECTED, OutboxState.CANCELLED, why)
+    with context.database.write() as session:
+        answer = approval.refuse(session, row_of(session, Report, word, "R"), str(who), why)
+        log(session, who, f"reject {word} {why}", answer)
+        return answer
 
 
-def _decide(context: Context, who: Who, word: str, state: ReportState, mail: OutboxState, why: str) -> str:
+def judge(context: Context, who: Who, word: str, judged: Judged, why: str) -> str:
+    """Say whether a report was right; a wrong one is corrected by mail to everybody who got it."""
     with context.database.write() as session:
         report = row_of(session, Report, word, "R")
-        if report.state is not ReportState.HELD:
-            raise UserError(f"{word.upper()} is {report.state.value} already")
-        report.state, report.reason = state, why or f"approved by {who}"
-        held = select(Outbox).filter_by(report_id=report.id, state=OutboxState.AWAITING_APPROVAL)
-        for row in session.execute(held).scalars():
-            row.state, row.approved_by = mail, str(who)
-        answer = f"{word.upper()} is {state.value}"
-        log(session, who, f"{state.value} {word} {why}", answer)
+        judgements.judge(session, report, judged, str(who), why)
+        answer = f"R{report.id} is judged {judged.value}"
+        log(session, who, f"judge {word} {judged.value} {why}", answer)
         return answer
+
+
+def stop_mail(context: Context, who: Who, why: str) -> str:
+    """Hold all mail, from this moment on, until `resume_mail`."""
+    with context.database.write() as session:
+        if rules.stop_switch(session) is None:
+            session.add(Switch(name=rules.MAIL_SWITCH, who=str(who), why=why, since=now(session)))
+        log(session, who, f"mail stop {why}", "mail is stopped")
+        return "mail is stopped"
+
+
+def resume_mail(context: Context, who: Who) -> str:
+    """Let mail leave again; what the configuration stops stays stopped."""
+    with context.database.write() as session:
+        if (switch := rules.stop_switch(session)) is not None:
+            session.delete(switch)
+        stays = context.config.mail.stopped
+        answer = "mail stays stopped: the configuration says mail.stopped" if stays else "mail leaves again"
+        log(session, who, "mail resume", answer)
+        return answer
+
+
+def allow_mail(context: Context, who: Who, address: str) -> str:
+    """Mail to somebody again who had opted out or whose mail had bounced."""
+    with context.database.write() as session:
+        if not optouts.opt_in(session, address):
+            raise UserError(f"{address!r} has neither opted out nor bounced; see `bisectbot mail status`")
+        log(session, who, f"mail allow {address}", "done")
+        return f"{address} gets mail again"
+
+
+def refuse_mail(context: Context, who: Who, address: str) -> str:
+    """No more mail to an address, for whoever asked for that in another way."""
+    with context.database.write() as session:
+        if not optouts.opt_out(session, address, f"operator {who}"):
+            raise UserError(f"{address!r} gets no mail already")
+        log(session, who, f"mail refuse {address}", "done")
+        return f"{address} gets no more mail"
+
+
+def retry_mail(context: Context, who: Who, word: str) -> str:
+    """Send a failed mail again, to those who have not got it: M7, as `mail status` numbers them."""
+    with context.database.write() as session:
+        row = row_of(session, Outbox, word, "M")
+        if row.state is not OutboxState.FAILED:
+            raise UserError(f"M{row.id} is {row.state.value}; only a failed mail is sent again")
+        entries = [entry.address for entry in addressees(row) if entry.gets_it]
+        row.waiting = row.waiting or [address for address in entries if address not in row.reached]
+        row.state, row.attempts, row.not_before = OutboxState.QUEUED, 0, 0.0
+        log(session, who, f"mail retry {word}", f"M{row.id} is queued")
+        return f"M{row.id} is queued"
 
 
 def log(session: Session, who: Who, raw: str, outcome: str) -> None:

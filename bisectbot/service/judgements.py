@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from bisectbot.service.status import verdict_of
+from bisectbot.bisect import Verdict
+from bisectbot.jobs import wire
 from bisectbot.store.database import now
 from bisectbot.store.tables import Bisection, Finding, Judged, Judgement, Report
 
@@ -38,6 +39,12 @@ def judge(session: Session, report: Report, judged: Judged, who: str, why: str) 
     return row
 
 
+def standing(session: Session, report: Report) -> Judgement | None:
+    """The opinion on one report that holds, None if nobody has one."""
+    query = select(Judgement).filter_by(report_id=report.id).order_by(Judgement.id.desc()).limit(1)
+    return session.execute(query).scalar_one_or_none()
+
+
 def right(session: Session) -> list[bool]:
     """Whether each judged report was right, the oldest judgement first: what `mail.policy.Record` wants."""
     return [RIGHT[row.judged] for row in _standing(session)]
@@ -56,8 +63,7 @@ def stated_probability(session: Session, report: Report) -> float | None:
     """What the report's first bisection gave its culprit."""
     query = select(Bisection).join(Finding, Finding.bisection_id == Bisection.id).where(Finding.report_id == report.id)
     row = session.execute(query.order_by(Finding.id).limit(1)).scalar_one_or_none()
-    verdict = verdict_of(row) if row is not None else None
-    return verdict.probability if verdict else None
+    return wire.from_plain(Verdict, row.verdict).probability if row is not None and row.verdict else None
 
 
 def _standing(session: Session) -> list[Judgement]:

@@ -3,46 +3,30 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from bisectbot.bisect import State, Verdict
-from bisectbot.errors import InfraError
-from bisectbot.mail.gate import Contents, reasons_to_hold
-from bisectbot.mail.mailbox import Mailbox, parse_mailboxes
-from bisectbot.mail.maintainers import parse as parse_maintainers
-from bisectbot.mail.message import Facts, Identity, Kind, Letter, choose_message_id, compose
-from bisectbot.mail.policy import Decision, Matter, Policy, Record, Rung, Way, decide
-from bisectbot.mail.recipients import Commit as MailCommit
-from bisectbot.mail.recipients import Recipients, recipients
+from bisectbot.jobs import wire
+from bisectbot.mail.gate import Contents, Sample
+from bisectbot.mail.message import archive_key, choose_message_id
+from bisectbot.mail.policy import Way
 from bisectbot.report.model import Report as ReportModel
 from bisectbot.report.render import MailText, render_mail
 from bisectbot.report.twin import to_json
 from bisectbot.service import catalog
 from bisectbot.service.context import Context
 from bisectbot.service.findings import Blamed, blame, describe
+from bisectbot.service.post import letters, notes, rules, sequels
+from bisectbot.service.post.concerned import Concerned, concerned
 from bisectbot.service.status import verdict_of
-from bisectbot.source.history import facts
-from bisectbot.source.merged import is_ours
-from bisectbot.source.relevance import touched_files
 from bisectbot.store.database import now
-from bisectbot.store.tables import (
-    Bisection,
-    BisectionState,
-    Finding,
-    Outbox,
-    OutboxState,
-    Report,
-    ReportState,
-    Step,
-)
+from bisectbot.store.tables import Bisection, BisectionState, Finding, Outbox, OutboxState, Report, ReportState, Step
 
 log = structlog.get_logger()
-
-RUNGS = {"files": Rung.FILES, "operators": Rung.OPERATORS, "author": Rung.AUTHOR, "lists": Rung.LISTS}
 
 
 @dataclass(frozen=True)
@@ -52,7 +36,7 @@ class _Draft:
     blamed: Blamed
     model: ReportModel
     text: MailText
-    recipients: Recipients
+    concerned: Concerned
     message_id: str
 
 
@@ -74,52 +58,18 @@ def _report(context: Context, bisection: int, verdict: Verdict | None) -> bool:
         row = session.get_one(Bisection, bisection)
         time = now(session)
         blamed = blame(context, session, row, verdict)
-    identity = mail_identity(context)
+    identity = rules.identity(context)
     key = f"B{bisection} {blamed.commit.sha} {context.config.state}"
     message_id = choose_message_id(key, identity, time)
     with context.database.read() as session:
         model = describe(context, session, session.get_one(Bisection, bisection), blamed, message_id)
-    draft = _Draft(blamed, model, render_mail(model), _recipients(context, blamed), message_id)
+    if context.config.mail.public_archive:
+        archive = context.config.mail.public_archive.rstrip("/")
+        model = replace(model, thread=f"{archive}/{archive_key(message_id)}")
+    found = concerned(context, blamed.commit.sha, model.tree.name)
+    draft = _Draft(blamed, model, render_mail(model), found, message_id)
     with context.database.write() as session:
         return _store(context, session, session.get_one(Bisection, bisection), draft)
-
-
-def mail_identity(context: Context) -> Identity:
-    """Who writes."""
-    [sender] = parse_mailboxes(context.config.mail.sender)
-    return Identity(sender.address, sender.name or "bisectbot")
-
-
-def mail_policy(context: Context) -> Policy:
-    """How far letters may travel, as configured."""
-    mail = context.config.mail
-    operators = tuple(box for text in mail.operators for box in parse_mailboxes(text))
-    return Policy(rung=RUNGS[mail.policy.value], operators=operators)
-
-
-def _recipients(context: Context, blamed: Blamed) -> Recipients:
-    """Whom the commit concerns, from the commit itself and the MAINTAINERS file that it contains."""
-    git = context.mirror.git
-    sha = blamed.commit.sha
-    if is_ours(git, sha):
-        return Recipients(())  # nobody proposed it, so nobody is told but the operators
-    [info] = facts(git, [sha])
-    try:
-        maintainers = git.run("show", f"{sha}:MAINTAINERS")
-    except InfraError:
-        maintainers = ""
-    commit = MailCommit(
-        author=_mailbox(info.author_mail, info.author_name),
-        committer=_mailbox(info.committer_mail, info.committer_name),
-        message=f"{info.subject}\n\n{info.body}",
-        files=tuple(sorted(touched_files(git, [sha]).get(sha, ()))),
-    )
-    return recipients(commit, parse_maintainers(maintainers))
-
-
-def _mailbox(address: str, name: str) -> Mailbox | None:
-    found = parse_mailboxes(f"<{address}>")
-    return Mailbox(found[0].address, name) if found else None
 
 
 def _store(context: Context, session: Session, row: Bisection, draft: _Draft) -> bool:
@@ -137,7 +87,14 @@ def _store(context: Context, session: Session, row: Bisection, draft: _Draft) ->
     steps = session.execute(select(Step.id).filter_by(bisection_id=row.id).order_by(Step.id)).scalars().all()
     step = steps[0] if steps else None
     if known is not None:
-        session.add(Finding(report_id=known.id, bisection_id=row.id, step_id=step, created=time))
+        told = _enlarge(context, session, known, draft)
+        changed = [wire.to_plain(finding) for finding in (draft.model.finding, *draft.model.also)]
+        session.add(
+            Finding(report_id=known.id, bisection_id=row.id, step_id=step, created=time, changed=changed, told=told)
+        )
+        if draft.model.tree != letters.model_of(known).tree:
+            place = f"{draft.model.tree.name}:{draft.model.tree.branch}"
+            sequels.seen_in(session, known.id, place, draft.blamed.commit.sha)
         log.info("joins an earlier report", report=known.id, bisection=row.id)
         return False
     stored = Report(
@@ -154,7 +111,7 @@ def _store(context: Context, session: Session, row: Bisection, draft: _Draft) ->
     session.add(stored)
     session.flush()
     session.add(Finding(report_id=stored.id, bisection_id=row.id, step_id=step, created=time, told=True))
-    _post(context, session, stored, draft)
+    post(context, session, stored, _first_letter(stored, draft))
     log.info("report", report=stored.id, bisection=row.id, subject=draft.text.subject, state=stored.state.value)
     return True
 
@@ -165,67 +122,56 @@ def to_plain_twin(model: ReportModel) -> dict[str, object]:
     return twin
 
 
-def _post(context: Context, session: Session, stored: Report, draft: _Draft) -> None:
-    """Put the mail into the outbox, or hold it; decided by the ladder and the content gate."""
-    policy = mail_policy(context)
-    finding, evidence = draft.model.finding, draft.model.evidence
-    matter = Matter(
-        kind=Kind.REPORT,
-        tree=f"{draft.model.tree.name}:{draft.model.tree.branch}",
-        testcase=finding.testcase,
-        recipients=draft.recipients,
-        confidence=evidence.probability if evidence else None,
-        effect=finding.percent,
-    )
-    decision = decide(policy, matter, Record())
-    to, cc = _addressees(decision, policy, draft.recipients, context)
-    letter = Letter(
-        key=f"R{stored.id}",
-        kind=Kind.REPORT,
-        subject=draft.text.subject,
-        body=draft.text.body,
-        to=to,
-        cc=cc,
-        message_id=draft.message_id,
-        facts=Facts(
-            report=f"R{stored.id}",
-            change=draft.blamed.commit.sha,
-            hosts=(finding.machine.group,) if finding.machine else (),
-            metrics=(finding.stat,),
-            confidence=evidence.probability if evidence else None,
+def _first_letter(stored: Report, draft: _Draft) -> letters.Draft:
+    held = (draft.blamed.uncertain,) if draft.blamed.uncertain else ()
+    letter = letters.first_draft(stored, draft.model, draft.concerned)
+    return replace(letter, contents=_contents(draft), held=held)
+
+
+def post(context: Context, session: Session, stored: Report, letter: letters.Draft) -> None:
+    """Put a report's first letter into the outbox, or hold both; decided by the ladder and the content gate."""
+    row = letters.put(context, session, letter, stored.created)
+    assert row is not None, "a new report has no letter yet"
+    _settle(context, session, stored, row)
+
+
+def _enlarge(context: Context, session: Session, known: Report, draft: _Draft) -> bool:
+    """A letter that nobody has got yet tells of the new findings itself; False if it is too late for that."""
+    row = letters.first_letter(session, known.id)
+    if row is None or row.attempts or row.state not in {OutboxState.AWAITING_APPROVAL, OutboxState.QUEUED}:
+        return False
+    old, new = letters.model_of(known), draft.model
+    if row.way == Way.DIGEST.value:  # the new finding may be what lifts it over the bar
+        model = replace(new, also=(*new.also, old.finding, *old.also), archive=old.archive, thread=old.thread)
+        contents, held = _contents(draft), ()
+    else:
+        model = replace(old, also=(*old.also, new.finding, *new.also))
+        contents, held = Contents(), tuple(row.held)
+    text = render_mail(model)
+    known.subject, known.body, known.twin = text.subject, text.body, to_plain_twin(model)
+    letter = replace(letters.first_draft(known, model, draft.concerned), contents=contents, held=held)
+    letters.rewrite(context, session, row, letter, row.created)
+    _settle(context, session, known, row)
+    return True
+
+
+def _settle(context: Context, session: Session, stored: Report, row: Outbox) -> None:
+    """The report is held as long as its letter is; operators are told of what waits for them."""
+    stored.state = ReportState.HELD if row.held else ReportState.RELEASED
+    stored.reason = "; ".join(row.held)
+    if row.held and row.way != Way.DIGEST.value:
+        notes.held(context, session, stored, row.held)
+
+
+def _contents(draft: _Draft) -> Contents:
+    """What the letter promises: a row in every table, and the values of every run that the verdict rests on."""
+    sides = draft.model.evidence
+    assert sides is not None
+    counted = (("parent", draft.blamed.before, sides.parent), ("commit", draft.blamed.after, sides.culprit))
+    return Contents(
+        tables=tuple(len(table.rows) + len(table.fails) for table in draft.model.tables),
+        samples=tuple(
+            Sample(f"{draft.model.finding.stat}, {name}", max(len(runs), 1), len(side.values))
+            for name, runs, side in counted
         ),
     )
-    tables = tuple(len(table.rows) + len(table.fails) for table in draft.model.tables)
-    held = list(reasons_to_hold(letter, Contents(tables=tables)))
-    if decision.held is not None:
-        held.append(decision.held)
-    if decision.way is Way.DIGEST:
-        held.append("below the bar for a mail of its own")
-    if draft.blamed.uncertain:
-        held.append(draft.blamed.uncertain)
-    if held:
-        stored.state, stored.reason = ReportState.HELD, "; ".join(held)
-    session.add(
-        Outbox(
-            report_id=stored.id,
-            kind=Kind.REPORT.value,
-            message_id=draft.message_id,
-            dedup_key=f"report/{stored.id}",
-            state=OutboxState.AWAITING_APPROVAL if held else OutboxState.QUEUED,
-            way=decision.way.value,
-            rung=int(decision.rung),
-            waiting=[box.address for box in (*to, *cc)],
-            raw=bytes(compose(letter, mail_identity(context), stored.created)),
-            held=held,
-            created=stored.created,
-        )
-    )
-
-
-def _addressees(
-    decision: Decision, policy: Policy, found: Recipients, context: Context
-) -> tuple[tuple[Mailbox, ...], tuple[Mailbox, ...]]:
-    """To and Cc as the letter shows them: of a letter that is only a file, those whom it would have reached."""
-    if decision.way is Way.MAIL:
-        return decision.to, decision.cc
-    return found.to or policy.operators or (mail_identity(context).mailbox,), ()

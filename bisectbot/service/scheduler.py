@@ -21,6 +21,10 @@ from bisectbot.service.context import Context
 from bisectbot.service.detect import detect
 from bisectbot.service.dispatch import dispatch
 from bisectbot.service.plan import plan
+from bisectbot.service.post.inbox import receive
+from bisectbot.service.post.notes import hosts
+from bisectbot.service.post.sequels import sequels
+from bisectbot.service.post.weekly import weekly
 from bisectbot.service.reap import reap
 from bisectbot.service.report import report
 from bisectbot.service.requests import requests
@@ -37,7 +41,13 @@ Step = Callable[[Context], int]
 
 # What waits for the network has a thread of its own, so that a slow upstream or mail server delays nothing else.
 DECIDE: tuple[Step, ...] = (plan, requests, trials, detect, suspect, open_bisections, advance, report, reap, dispatch)
-LOOPS: dict[str, tuple[Step, ...]] = {"watch": (watch,), "decide": DECIDE, "send": (send,)}
+WRITE: tuple[Step, ...] = (sequels, weekly, hosts)
+LOOPS: dict[str, tuple[Step, ...]] = {
+    "watch": (watch,),
+    "decide": (*DECIDE, *WRITE),
+    "send": (send,),
+    "receive": (receive,),
+}
 
 
 class Scheduler:

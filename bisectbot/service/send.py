@@ -17,19 +17,21 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from bisectbot.errors import InfraError, UserError
-from bisectbot.mail import outbox
+from bisectbot.mail import outbox, unsubscribe
 from bisectbot.mail.message import Kind, archive_key
-from bisectbot.mail.policy import Record, Rung, Way, wait_until
+from bisectbot.mail.policy import Policy, Rung, Way, wait_until
 from bisectbot.mail.signing import Dkim
 from bisectbot.mail.smtp import Envelope, Outcome, Recipient, Result, Security, Settings, deliver, return_path
 from bisectbot.service.context import Context
-from bisectbot.service.report import mail_identity, mail_policy
+from bisectbot.service.post import letters, notes, rules
 from bisectbot.store import leases
 from bisectbot.store.database import now
 from bisectbot.store.tables import Outbox, OutboxState
 
 log = structlog.get_logger()
 
+LONGEST_WAIT = 300.0
+"""Farm seconds after which a letter that must wait asks again: the stop is lifted, a cap raised."""
 _SENDER = f"sender-{uuid.uuid4().hex[:12]}"
 
 
@@ -47,11 +49,10 @@ def _send(context: Context, row_id: int) -> bool:
     claimed = _claim(context, row_id)
     if claimed is None:
         return False
-    row, raw, way = claimed
+    row, raw, way, recipients = claimed
     keep(context, row.message_id, raw)
     if way is Way.MAIL:
-        recipients = tuple(Recipient(address) for address in row.waiting)
-        sender = return_path(row.id, mail_identity(context).domain)
+        sender = return_path(row.id, rules.identity(context).domain)
         try:
             outcome = deliver(raw, Envelope(sender, recipients), settings(context))
         except UserError as error:  # the mail server's password cannot be read: an operator's to mend
@@ -63,14 +64,26 @@ def _send(context: Context, row_id: int) -> bool:
         time = now(session)
         settled = outbox.settle(_row(stored), row.token, outcome, time)
         _store(context, stored, settled, time)
+        stored.reached = [*stored.reached, *(one for one in outcome.accepted if one not in stored.reached)]
         leases.release(session, _lease(row_id), row.token)
-        if (note := outbox.operators_note(settled, outcome)) is not None:
-            log.error("mail", note=note)
+        _tell_operators(context, session, stored, outbox.operators_note(settled, outcome))
     log.info("mail", message_id=row.message_id, to=row.waiting, way=way.value, result=outcome.result.value)
     return settled.state is outbox.State.SENT
 
 
-def _claim(context: Context, row_id: int) -> tuple[outbox.Row, bytes, Way] | None:
+def _tell_operators(context: Context, session: Session, stored: Outbox, said: str | None) -> None:
+    """A letter that went wrong; of a note that did, only the log can tell."""
+    if said is None:
+        return
+    log.error("mail", note=said)
+    if stored.kind != Kind.NOTE.value:
+        about = f" about R{stored.report_id}" if stored.report_id else ""
+        lines = [said, "", "Mend what is wrong, then send it again:", f"    bisectbot mail retry M{stored.id}"]
+        key = f"mail/{stored.id}/{stored.attempts}/{stored.token}"
+        notes.note(context, session, key, f"mail{about} was not delivered", lines)
+
+
+def _claim(context: Context, row_id: int) -> tuple[outbox.Row, bytes, Way, tuple[Recipient, ...]] | None:
     """Take the row if it is due and nothing stands against sending it now."""
     with context.database.write() as session:
         stored = session.get_one(Outbox, row_id, with_for_update=True)
@@ -84,21 +97,49 @@ def _claim(context: Context, row_id: int) -> tuple[outbox.Row, bytes, Way] | Non
             _store(context, stored, row, time)
             leases.release(session, _lease(row_id), grant.token)
             return None
-        until = _not_now(context, session, stored, time) if outbox.is_due(row, time) else row.not_before
+        policy = rules.policy(context, session)
+        if outbox.is_due(row, time) and not policy.stopped and not _still_wanted(policy, stored):
+            stored.state, stored.last_error = OutboxState.CANCELLED, "nobody is left who wants or can get it"
+            leases.release(session, _lease(row_id), grant.token)
+            return None
+        row = _row(stored)
+        until = _not_now(context, session, policy, stored, time) if outbox.is_due(row, time) else row.not_before
         if until is not None:
-            stored.not_before = min(until, time + 24 * 3600.0)
+            stored.not_before = until
             leases.release(session, _lease(row_id), grant.token)
             return None
         row = replace(outbox.claim(row, time), token=grant.token)
         _store(context, stored, row, time)
-        return row, stored.raw, Way(stored.way)
+        return row, stored.raw, Way(stored.way), _recipients(context, stored)
 
 
-def _not_now(context: Context, session: Session, stored: Outbox, time: float) -> float | None:
-    """Caps, quiet days and the global stop, asked just before each send."""
-    beyond = select(Outbox.sent).where(Outbox.sent.is_not(None), Outbox.rung > int(Rung.OPERATORS))
-    sent = [at for at in session.execute(beyond.order_by(Outbox.sent)).scalars() if at is not None]
-    return wait_until(mail_policy(context), Kind(stored.kind), Rung(stored.rung), Record(sent=sent), time)
+def _still_wanted(policy: Policy, stored: Outbox) -> bool:
+    """Leave out whoever has opted out, or whose mail has bounced, since the letter was written."""
+    if stored.way == Way.MAIL.value:
+        gone = policy.opted_out | policy.suppressed
+        stored.waiting = [address for address in stored.waiting if address.lower() not in gone]
+    return bool(stored.waiting) or bool(stored.reached)
+
+
+def _recipients(context: Context, stored: Outbox) -> tuple[Recipient, ...]:
+    """People get a copy of their own, with a link that stops the mail; lists and operators share one."""
+    base = context.config.mail.unsubscribe_url
+    personal = stored.rung > int(Rung.OPERATORS) and stored.kind != Kind.ANSWER.value
+    if not (base and personal):
+        return tuple(Recipient(address) for address in stored.waiting)
+    secret = rules.unsubscribe_secret(context)
+    lists = {entry.mailbox.key for entry in letters.addressees(stored) if entry.list}
+    return tuple(
+        Recipient(address, "" if address.lower() in lists else f"{base}/{unsubscribe.token(address, secret)}")
+        for address in stored.waiting
+    )
+
+
+def _not_now(context: Context, session: Session, policy: Policy, stored: Outbox, time: float) -> float | None:
+    """Caps, quiet days, the weekly pause of a thread and the global stop, asked just before each send."""
+    record = rules.record(context, session, time, stored.report_id)
+    until = wait_until(policy, Kind(stored.kind), Rung(stored.rung), record, time)
+    return None if until is None else time + context.clock.real(min(until - time, LONGEST_WAIT))
 
 
 def _row(stored: Outbox) -> outbox.Row:

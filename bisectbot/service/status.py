@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session, joinedload
 from bisectbot.bisect import Verdict
 from bisectbot.errors import UserError
 from bisectbot.jobs import wire
+from bisectbot.mail.message import Kind
 from bisectbot.service.claims import host_lease
 from bisectbot.service.commands import number
 from bisectbot.service.context import Context
@@ -259,7 +260,9 @@ def _line(row: Bisection, culprit: str = "") -> BisectionLine:
 
 def _reports(session: Session) -> tuple[ReportLine, ...]:
     rows = session.execute(select(Report).order_by(Report.id.desc()).limit(NEWEST)).scalars().all()
-    posted = select(Outbox.report_id, Outbox.state).where(Outbox.report_id.in_([row.id for row in rows]))
+    posted = select(Outbox.report_id, Outbox.state).where(
+        Outbox.report_id.in_([row.id for row in rows]), Outbox.kind == Kind.REPORT.value
+    )
     mails = dict(session.execute(posted).all())
     return tuple(
         ReportLine(

@@ -11,7 +11,7 @@ from bisectbot import __version__
 from bisectbot.errors import InfraError, UserError
 from bisectbot.service.claims import HostHeldError
 from bisectbot.service.context import Context
-from bisectbot.web import api, git, workers
+from bisectbot.web import api, git, unsubscribe, workers
 from bisectbot.web.metrics import StoreCollector
 
 log = structlog.get_logger()
@@ -24,6 +24,7 @@ def create_app(context: Context) -> FastAPI:
     app.include_router(api.router)
     app.include_router(workers.router)
     app.include_router(git.router)
+    app.include_router(unsubscribe.router)
     registry = CollectorRegistry()
     registry.register(StoreCollector(context))
 

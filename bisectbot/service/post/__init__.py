@@ -1,0 +1,1 @@
+"""Everything that the service does about mail besides writing the first report and handing it over."""
