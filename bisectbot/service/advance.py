@@ -14,21 +14,22 @@ from bisectbot.errors import Untestable, UserError
 from bisectbot.jobs import wire
 from bisectbot.jobs.assignment import BuildRecipe
 from bisectbot.service import catalog
+from bisectbot.service.candidates import lay_out, save
 from bisectbot.service.context import Context
-from bisectbot.service.plan import Why, want_build, want_runs
-from bisectbot.service.searches import ENGINE, Known, Loaded, close, load, save_history
-from bisectbot.source.history import Change, CommitInfo, changes, commits, facts
+from bisectbot.service.experiments import WORKING, Wanted, record
+from bisectbot.service.required import required, unsteady
+from bisectbot.service.searches import ENGINE, Loaded, close, load
+from bisectbot.service.verdicts import verdict_of
+from bisectbot.service.verify import STAGE, advance_proofs, begin
+from bisectbot.source.content import contents
+from bisectbot.source.history import Change, CommitInfo, changes, facts
 from bisectbot.source.merged import merged
 from bisectbot.store.database import now
 from bisectbot.store.tables import (
     Bisection,
     BisectionState,
-    BuildState,
     Experiment,
-    ExperimentState,
     Host,
-    HostState,
-    Purpose,
     Request,
     RequestState,
     Run,
@@ -53,14 +54,6 @@ class _Situation:
     pending: tuple[Planned, ...]
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """An experiment with the commit that it builds, or why there is none: several commits do not merge."""
-
-    planned: Planned
-    commit: tuple[CommitInfo, Change] | str
-
-
 def advance(context: Context) -> int:
     """Take every running bisection as far as it goes now; returns how many experiments were planned."""
     with context.database.read() as session:
@@ -75,18 +68,22 @@ def _advance(context: Context, bisection: int) -> int:
     with context.database.write() as session:
         row = session.get_one(Bisection, bisection)
         loaded = load(context, session, row)
-        close(loaded)
-        verdict = loaded.search.verdict()
+        close(loaded.experiments)
+        checking = row.stage == STAGE
+        wrong = unsteady(loaded)
         if loaded.lost >= LOST_IN_A_ROW:
-            finish(session, row, None, f"{loaded.lost} experiments in a row gave no result; look at the hosts")
-            return 0
-        if verdict.state is not State.RUNNING:
-            finish(session, row, verdict, verdict.reason)
+            wrong = f"{loaded.lost} experiments in a row gave no result; look at the hosts"
+        if wrong and not checking:
+            finish(session, row, wrong)
             return 0
         situation = _situation(session, row, loaded)
-        if situation.idle < 1:
-            return 0
-    planned = loaded.search.plan(
+    verdict = loaded.search.verdict()
+    if checking or verdict.state is not State.RUNNING:
+        return _after(context, bisection, loaded, verdict, checking=checking)
+    if situation.idle < 1:
+        return 0
+    first = required(loaded)
+    planned = first[: situation.idle] or loaded.search.plan(
         situation.idle, booted=situation.booted, built=situation.built, pending=situation.pending
     )
     prepared = [_prepare(context, loaded, experiment) for experiment in planned]
@@ -94,11 +91,26 @@ def _advance(context: Context, bisection: int) -> int:
         row = session.get_one(Bisection, bisection)
         if row.state is not BisectionState.RUNNING:
             return 0
-        told = {"idle": situation.idle, "booted": situation.booted, "built": situation.built}
+        recipe = wire.from_plain(BuildRecipe, row.recipe)
+        told: dict[str, object] = {"idle": situation.idle, "booted": situation.booted, "built": situation.built}
         told["pending"] = [wire.to_plain(experiment) for experiment in situation.pending]
-        for number, experiment in enumerate(prepared, len(loaded.experiments)):
-            _record(session, row, number, experiment, told)
+        for experiment, commit in zip(planned, prepared, strict=True):
+            wanted = (
+                commit if isinstance(commit, str) else Wanted(catalog.commit_row(session, *commit), recipe, row.job)
+            )
+            record(session, row, experiment, wanted, {**told, "host": experiment.host, "required": bool(first)})
     return len(planned)
+
+
+def _after(context: Context, bisection: int, loaded: Loaded, verdict: Verdict, *, checking: bool) -> int:
+    """The search is over: what it named is checked, and once that is over, too, the bisection is."""
+    told = advance_proofs(context, bisection) if checking else begin(context, bisection, loaded, verdict)
+    if told.over:
+        with context.database.write() as session:
+            row = session.get_one(Bisection, bisection)
+            if row.state is BisectionState.RUNNING:
+                finish(session, row, told.reason)
+    return 0
 
 
 def _laid_out(context: Context, bisection: int) -> bool:
@@ -107,41 +119,36 @@ def _laid_out(context: Context, bisection: int) -> bool:
         row = session.get_one(Bisection, bisection)
         if row.history:
             return True
-        good, bad, tree = row.good, row.bad, row.tree
+        _ = row.branch  # read while the session is open
     try:
-        history = commits(context.mirror.git, good, bad)
+        layout = lay_out(context, row)
     except UserError as error:
         with context.database.write() as session:
-            finish(session, session.get_one(Bisection, bisection), None, str(error))
+            finish(session, session.get_one(Bisection, bisection), str(error))
         return False
-    context.mirror.keep(tree, f"bisection/B{bisection}/good", 0, good)
-    context.mirror.keep(tree, f"bisection/B{bisection}/bad", 0, bad)
-    artifact = save_history(context.artifacts, history)
+    context.mirror.keep(row.tree, f"bisection/B{bisection}/good", 0, row.good)
+    context.mirror.keep(row.tree, f"bisection/B{bisection}/bad", 0, row.bad)
+    artifact = save(context.artifacts, layout)
     with context.database.write() as session:
         session.get_one(Bisection, bisection).history = artifact
     return True
 
 
 def _situation(session: Session, row: Bisection, loaded: Loaded) -> _Situation:
-    working = (HostState.GOOD, HostState.UNKNOWN)
-    hosts = session.execute(select(Host).where(Host.group_id == row.job.group_id, Host.state.in_(working))).scalars()
-    built = {signature: item.node for item in loaded.experiments if (signature := _signature(item))}
+    hosts = session.execute(select(Host).where(Host.group_id == row.job.group_id, Host.state.in_(WORKING))).scalars()
+    built = {item.signature: item.node for item in loaded.experiments if item.signature}
     names = {host.name: host.booted for host in hosts}
-    booted = {name: built[signature] for name, signature in names.items() if signature in built}
-    nodes = {item.node for item in loaded.experiments if _signature(item)}
+    booted = {
+        loaded.keys.now.get(name, name): built[signature] for name, signature in names.items() if signature in built
+    }
+    nodes = {item.node for item in loaded.experiments if item.signature} | {node for node, _ in loaded.layout.images}
     singles = tuple(sorted(node for node in nodes if isinstance(node, int)))
     pending = tuple(item.planned for item in loaded.pending)
     return _Situation(max(0, len(names) - len(pending)), booted, singles, pending)
 
 
-def _signature(item: Known) -> str:
-    """What an experiment's build made, "" while it is not ready."""
-    build = item.experiment.build
-    return build.signature if build is not None and build.state is BuildState.READY else ""
-
-
-def _prepare(context: Context, loaded: Loaded, planned: Planned) -> _Prepared:
-    """Find the commit to build: a candidate, or a merge of several that is made here."""
+def _prepare(context: Context, loaded: Loaded, planned: Planned) -> tuple[CommitInfo, Change, str] | str:
+    """Find the commit to build: a candidate, or a merge of several that is made here; or why there is none."""
     git = context.mirror.git
     good, bad = loaded.history.shas[loaded.history.good], loaded.history.shas[loaded.history.bad]
     shas = loaded.history.shas
@@ -151,52 +158,21 @@ def _prepare(context: Context, loaded: Loaded, planned: Planned) -> _Prepared:
         try:
             sha = merged(git, [shas[node] for node in planned.commit], history=(bad, good))
         except Untestable as conflict:
-            return _Prepared(planned, str(conflict))
+            return str(conflict)
     infos = facts(git, [sha])
     [identity] = changes(git, infos)
-    return _Prepared(planned, (infos[0], identity))
+    return infos[0], identity, contents(git, infos)[sha]
 
 
-def _record(session: Session, row: Bisection, number: int, prepared: _Prepared, told: dict[str, object]) -> None:
-    planned = prepared.planned
-    experiment = Experiment(
-        bisection_id=row.id,
-        number=number,
-        nodes=[planned.commit] if isinstance(planned.commit, int) else list(planned.commit),
-        sha="" if isinstance(prepared.commit, str) else prepared.commit[0].sha,
-        runs=planned.runs,
-        fresh_boot=planned.fresh_boot,
-        told=told,
-        created=now(session),
-    )
-    session.add(experiment)
-    if isinstance(prepared.commit, str):
-        experiment.state, experiment.reason = ExperimentState.SKIPPED, prepared.commit
-        return
-    session.flush()
-    commit = catalog.commit_row(session, *prepared.commit)
-    build = want_build(session, commit.id, wire.from_plain(BuildRecipe, row.recipe), Purpose.BISECTION)
-    experiment.build_id = build.id
-    purpose = Purpose.BISECTION if row.request_id is None else Purpose.REQUEST
-    why = Why(purpose, branch_id=row.branch_id, experiment_id=experiment.id)
-    runs = want_runs(session, build, row.job, planned.runs, why, fresh_boot=planned.fresh_boot)
-    if planned.host is not None and runs:
-        host = session.execute(select(Host.id).where(Host.name == planned.host)).scalar_one_or_none()
-        for run in runs:
-            run.wanted_host_id = host
-    log.info("experiment", bisection=row.id, number=number, commit=commit.sha[:12], runs=planned.runs)
-
-
-def finish(session: Session, row: Bisection, verdict: Verdict | None, reason: str) -> None:
-    """Store the verdict (None: there is none, ``reason`` says why) and close what waited for it."""
-    row.state, row.finished, row.reason = BisectionState.DONE, now(session), reason
-    row.verdict = wire.to_plain(verdict) if verdict is not None else None
-    row.engine = ENGINE
+def finish(session: Session, row: Bisection, reason: str) -> None:
+    """End a bisection, with the verdict that is stored or with none, and close what waited for it."""
+    row.state, row.finished, row.reason, row.engine = BisectionState.DONE, now(session), reason, ENGINE
     session.execute(update(Step).where(Step.bisection_id == row.id).values(state=StepState.CLOSED))
     cancel_runs(session, row, "the bisection is over")
     if row.request_id is not None:
         request = session.get_one(Request, row.request_id)
         request.state, request.answer = RequestState.DONE, reason
+    verdict = verdict_of(row)
     log.info("bisection over", bisection=row.id, state=verdict.state.value if verdict else "none", reason=reason)
 
 

@@ -15,6 +15,7 @@ from bisectbot.bisect import Costs
 from bisectbot.errors import UserError
 from bisectbot.service import catalog
 from bisectbot.service.bisections import costs, create
+from bisectbot.service.candidates import Layout
 from bisectbot.service.commands import Asker, log
 from bisectbot.service.context import Context
 from bisectbot.service.requests import BISECT
@@ -177,7 +178,7 @@ def quote(context: Context, wanted: Target, good: str, bad: str) -> Quote:
         ahead, waiting = _ahead(session, kpi.job.group_id)
     policy = context.config.bisection
     settings = Settings(None, (), policy.confidence, spent, max(1, hosts), policy.budget, seed=0)
-    estimate = new_search(settings, history).estimate()
+    estimate = new_search(settings, Layout(history)).estimate()
     candidates = history.candidates()
     return Quote(
         target=wanted,

@@ -173,6 +173,7 @@ def _retry_bisection(session: Session, bisection: Bisection) -> str:
     if bisection.reported:
         raise UserError(f"B{bisection.id} has been reported; what was published stays. Submit a new bisection")
     bisection.state, bisection.verdict, bisection.finished, bisection.reason = BisectionState.WAITING, None, None, ""
+    bisection.stage, bisection.verification = "", None
     for experiment in session.execute(select(Experiment).filter_by(bisection_id=bisection.id)).scalars():
         if experiment.state is ExperimentState.PENDING:
             experiment.state, experiment.reason = ExperimentState.LOST, "the bisection was stopped"

@@ -46,6 +46,7 @@ HOST_FAILURES = 3
 BACK_OFF_S = 30.0
 """Farm seconds before the first retry; doubled each time."""
 STATS = "stats.json.zst"
+COMPILED = "compiled.json.zst"
 
 
 class Receipt(enum.Enum):
@@ -60,7 +61,7 @@ def deliver_run(context: Context, delivery: RunDelivery) -> Receipt:
     for name, value in delivery.samples:
         if not math.isfinite(value):
             raise UserError(f"run N{delivery.run}: {name} is {value}, no finite number")
-    stats = _keep_stats(context, delivery)
+    stats = _keep(context, STATS, dict(delivery.stats)) if delivery.stats else ()
     with context.database.write() as session:
         run = session.execute(select(Run).where(Run.id == delivery.run).with_for_update()).scalar_one_or_none()
         if run is None or run.token != delivery.token:
@@ -83,12 +84,10 @@ def deliver_run(context: Context, delivery: RunDelivery) -> Receipt:
     return Receipt.ACCEPTED
 
 
-def _keep_stats(context: Context, delivery: RunDelivery) -> tuple[ArtifactRef, ...]:
-    """All numbers of a run but the KPIs', in one compressed file."""
-    if not delivery.stats:
-        return ()
-    packed = zstandard.compress(json.dumps(dict(delivery.stats)).encode())
-    return (ArtifactRef(STATS, context.artifacts.put([packed]), len(packed)),)
+def _keep(context: Context, name: str, what: object) -> tuple[ArtifactRef, ...]:
+    """What a delivery tells beside its samples, as JSON in one compressed file."""
+    packed = zstandard.compress(json.dumps(what).encode())
+    return (ArtifactRef(name, context.artifacts.put([packed]), len(packed)),)
 
 
 def _apply(context: Context, session: Session, run: Run, host: Host, delivery: RunDelivery, time: float) -> None:
@@ -186,6 +185,7 @@ def _waits(session: Session, host: Host) -> int | None:
 
 def deliver_build(context: Context, delivery: BuildDelivery) -> Receipt:
     """Take in a build's result; the runs that waited for it are queued, or cancelled if there is nothing to run."""
+    compiled = _keep(context, COMPILED, sorted(delivery.compiled)) if delivery.compiled else ()
     with context.database.write() as session:
         build = session.execute(select(Build).where(Build.id == delivery.build).with_for_update()).scalar_one_or_none()
         if build is None or build.token != delivery.token:
@@ -204,7 +204,7 @@ def deliver_build(context: Context, delivery: BuildDelivery) -> Receipt:
             case Outcome.INFRA | Outcome.CANCELLED:
                 _retry_build(context, build, time)
         runs = release_runs(session, build)
-        for artifact in delivery.artifacts:
+        for artifact in (*delivery.artifacts, *compiled):
             session.add(Artifact(build_id=build.id, name=artifact.name, sha256=artifact.sha256, size=artifact.size))
         log.info("build delivered", build=build.id, recipe=recipe_of(build).name, state=build.state.value, runs=runs)
     return Receipt.ACCEPTED

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session, joinedload, selectinload
 
@@ -31,80 +29,19 @@ from bisectbot.results.compare import compare
 from bisectbot.results.matrix import MatrixSet, RunMatrix
 from bisectbot.results.table import Table
 from bisectbot.service import catalog
+from bisectbot.service.blame import Blamed
 from bisectbot.service.comparison import stats_of
 from bisectbot.service.context import Context
-from bisectbot.service.searches import Loaded, load
 from bisectbot.service.series import kpi_spec
 from bisectbot.service.surroundings import Surroundings, surroundings
-from bisectbot.source.history import Change, CommitInfo, changes, facts
+from bisectbot.service.verdicts import verification_of
+from bisectbot.source.history import CommitInfo
 from bisectbot.store.tables import Artifact, Bisection, Run, Step
 
 BOOT_LOGS = ("dmesg", "kmsg")
 COMMAND_LINE = ("cmdline",)
 KCONFIG = "config"
 """Of a build: the kernel's configuration."""
-
-
-@dataclass(frozen=True)
-class Blamed:
-    """The culprit and its parent, with the runs that were made of each (or of the same image)."""
-
-    commit: CommitInfo
-    identity: Change
-    parent: CommitInfo
-    verdict: Verdict
-    suspects: tuple[CommitInfo, ...]
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    """Ids of the runs."""
-    uncertain: str
-    """Why a person should look before it is mailed; "" if nobody need."""
-
-
-def blame(context: Context, session: Session, row: Bisection, verdict: Verdict) -> Blamed:
-    """Gather what is known of the verdict's culprit."""
-    loaded = load(context, session, row)
-    shas, git = loaded.history.shas, context.mirror.git
-    culprit, first = _blamed(verdict)
-    parents = loaded.history.parents[first]
-    parent = parents[0] if parents else loaded.history.good
-    wanted = [culprit, parent, *(node for node in verdict.suspects if node != culprit)]
-    infos = facts(git, [shas[node] for node in wanted])
-    uncertain = ""
-    if verdict.state is State.CULPRIT_SET:
-        uncertain = f"{len(verdict.suspects)} commits cannot be told apart: what lies between is untestable"
-    return Blamed(
-        commit=infos[0],
-        identity=changes(git, infos[:1])[0],
-        parent=infos[1],
-        verdict=verdict,
-        suspects=tuple(infos[2:]),
-        before=_runs_of(loaded, parent),
-        after=_runs_of(loaded, culprit),
-        uncertain=uncertain,
-    )
-
-
-def _blamed(verdict: Verdict) -> tuple[int, int]:
-    """The commit that a report names, and the first that may be it.
-
-    Of several that cannot be told apart, the last is named: it is the one that was measured at the new level.
-    """
-    if verdict.culprit is not None:
-        return verdict.culprit, verdict.culprit
-    return max(verdict.suspects), min(verdict.suspects)
-
-
-def _runs_of(loaded: Loaded, node: int) -> tuple[int, ...]:
-    """The runs of a commit and of every tested commit whose build is the same."""
-    mine = [item.experiment for item in loaded.experiments if item.node == node]
-    same = {experiment.build.signature for experiment in mine if experiment.build and experiment.build.signature}
-    alike = {
-        item.experiment.id
-        for item in loaded.experiments
-        if item.node == node or (item.experiment.build and item.experiment.build.signature in same)
-    }
-    return tuple(run.id for run in loaded.observed if run.experiment_id in alike)
 
 
 def describe(context: Context, session: Session, row: Bisection, blamed: Blamed, message_id: str) -> Report:
@@ -135,13 +72,18 @@ def describe(context: Context, session: Session, row: Bisection, blamed: Blamed,
             suspects=tuple(_commit(info) for info in blamed.suspects),
         ),
         also=_also(session, config, row, recipe),
-        notes=(f"Why the search stopped: {blamed.verdict.reason}.",) if blamed.verdict.reason else (),
+        notes=_notes(blamed),
         explanation=_explanation(context, session, blamed, (before, after), table),
         tables=(table,),
         archive=f"{archive}/{message_id.strip('<>')}" if archive else "",
         reproduce=tuple(_reproduce(recipe, job, blamed)),
         identity=ReportIdentity(address=_address(config.mail.sender), home=archive),
     )
+
+
+def _notes(blamed: Blamed) -> tuple[str, ...]:
+    reason = blamed.verdict.reason
+    return (*blamed.notes, f"Why the search stopped: {reason}.") if reason else blamed.notes
 
 
 def _address(sender: str) -> str:
@@ -213,8 +155,7 @@ def _checks(session: Session, row: Bisection, verdict: Verdict) -> tuple[Check, 
     ]
     if verdict.state is State.CULPRIT:
         checks.append(Check(Outcome.CONFIRMED, "parent and culprit measured again, in turn, after the search"))
-    checks.append(Check(Outcome.NOT_DONE, "reverting the commit on top of the bad end"))
-    return tuple(checks)
+    return (*checks, *verification_of(row).told)
 
 
 def _also(session: Session, config: Config, row: Bisection, recipe: BuildRecipe) -> tuple[Finding, ...]:

@@ -14,6 +14,7 @@ from bisectbot.service import catalog
 from bisectbot.service.context import Context
 from bisectbot.store.database import now
 from bisectbot.store.tables import (
+    Artifact,
     Branch,
     Build,
     BuildState,
@@ -151,6 +152,8 @@ def _adopt(session: Session, build: Build) -> None:
         build.state, build.finished = BuildState.READY, now(session)
         build.artifact, build.signature = known.artifact, known.signature
         build.message = f"the same as build U{known.id}: equal content"
+        for artifact in session.execute(select(Artifact).where(Artifact.build_id == known.id)).scalars().all():
+            session.add(Artifact(build_id=build.id, name=artifact.name, sha256=artifact.sha256, size=artifact.size))
 
 
 def want_runs(session: Session, build: Build, job: Job, count: int, why: Why, *, fresh_boot: bool = False) -> list[Run]:

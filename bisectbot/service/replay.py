@@ -10,8 +10,8 @@ from bisectbot.errors import UserError
 from bisectbot.jobs import wire
 from bisectbot.service.commands import number
 from bisectbot.service.context import Context
-from bisectbot.service.searches import ENGINE, Settings, load, load_history, new_search
-from bisectbot.service.status import verdict_of
+from bisectbot.service.searches import ENGINE, Settings, load, new_search, tell_run
+from bisectbot.service.verdicts import search_verdict
 from bisectbot.store.tables import Bisection, Commit, ExperimentState
 
 
@@ -53,9 +53,8 @@ def replay(context: Context, word: str) -> Replay:
         if not row.history:
             raise UserError(f"B{row.id} has not begun: {row.reason or 'nothing was measured yet'}")
         loaded = load(context, session, row)
-        history = load_history(context.artifacts, row.history)
-        search = new_search(wire.from_plain(Settings, row.settings), history)
-        shas = history.shas
+        search = new_search(wire.from_plain(Settings, row.settings), loaded.layout)
+        shas = loaded.history.shas
         subjects = dict(session.execute(select(Commit.sha, Commit.subject).where(Commit.sha.in_(shas))).all())
         nodes = {item.experiment.id: item.node for item in loaded.experiments}
         frames: list[Frame] = []
@@ -67,19 +66,16 @@ def replay(context: Context, word: str) -> Replay:
             told = tuple(p for _, p in posterior)
             frames.append(Frame(sha, subjects.get(sha, ""), value, reason, shas[best], probability, told))
 
-        for run in loaded.observed:
-            value = next((s.value for s in run.samples if s.kpi_id == row.kpi_id), None)
-            if value is None or run.experiment_id is None:
-                continue
-            host = run.host.name if run.host else None
-            search.observe(nodes[run.experiment_id], [value], host=host, boot=run.boot_id, at=run.finished)
-            frame(nodes[run.experiment_id], value, "")
+        for node, run in [*loaded.earlier, *((nodes[run.experiment_id or 0], run) for run in loaded.observed)]:
+            value = tell_run(search, node, run, row.kpi_id, loaded.keys)
+            if value is not None:
+                frame(node, value, "")
         for item in loaded.experiments:
             if item.state is ExperimentState.SKIPPED:
                 search.skip(item.node, item.reason)
                 frame(item.node, None, item.reason)
         final = loaded.search.verdict()
-        stored = verdict_of(row)
+        stored = search_verdict(row)
         recomputed = f"{final.state.value} {shas[final.culprit]}" if final.culprit is not None else final.state.value
         kept = ""
         if stored is not None:

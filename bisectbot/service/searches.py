@@ -7,12 +7,10 @@ Posterior and next experiment are recomputed, so a restart in the middle changes
 from __future__ import annotations
 
 import itertools
-import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import zstandard
 from sqlalchemy import select
 from sqlalchemy.orm import Session, joinedload, selectinload
 
@@ -20,9 +18,9 @@ from bisectbot.bisect import CommitGraph, Costs, Search
 from bisectbot.bisect import Experiment as Planned
 from bisectbot.bisect import Session as Boot
 from bisectbot.jobs import wire
+from bisectbot.service.candidates import AT_ONCE, Layout, read
 from bisectbot.service.context import Context
 from bisectbot.source.history import History
-from bisectbot.store.artifacts import Artifacts
 from bisectbot.store.tables import (
     Bisection,
     Build,
@@ -70,16 +68,29 @@ class Known:
         """The experiment as the engine planned it."""
         return Planned(self.node, self.experiment.runs, fresh_boot=self.experiment.fresh_boot)
 
+    @property
+    def signature(self) -> str:
+        """What its build made, "" while it is not ready."""
+        build = self.experiment.build
+        return build.signature if build is not None and build.state is BuildState.READY else ""
+
 
 @dataclass(frozen=True)
 class Loaded:
     """A search with everything that is known, and what is still on its way."""
 
     search: Search
-    history: History
+    layout: Layout
     experiments: tuple[Known, ...]
     observed: tuple[Run, ...]
     """The runs that count, in the order in which they came back."""
+    earlier: tuple[tuple[int, Run], ...]
+    """Runs of other bisections that were finished before this one began, of candidates with the same image."""
+    keys: Epochs
+
+    @property
+    def history(self) -> History:
+        return self.layout.history
 
     @property
     def pending(self) -> tuple[Known, ...]:
@@ -89,28 +100,49 @@ class Loaded:
     @property
     def lost(self) -> int:
         """How many of the newest experiments were lost in a row."""
-        results = (item.state for item in reversed(self.experiments))
-        return sum(1 for _ in itertools.takewhile(lambda state: state is ExperimentState.LOST, results))
+        return lost_in_a_row(self.experiments)
 
 
-def save_history(artifacts: Artifacts, history: History) -> str:
-    """Keep the candidates, in the order that the search numbers them."""
-    told = [history.shas, history.parents, history.boundary, history.good, history.bad, history.bases]
-    return artifacts.put([zstandard.compress(json.dumps(told).encode())])
+class Epochs:
+    """Hosts as the search is told of them: in another environment a host is another one, and is never pooled.
+
+    ``keys`` are the names under which hosts were seen, ``now`` each host's newest.
+    """
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._first: dict[str, int | None] = {}
+        self.now: dict[str, str] = {}
+        self.keys: list[str] = []
+        for run in runs:
+            host = _host(run)
+            self._first.setdefault(host, run.environment_id)
+            self.now[host] = self.key(run)
+            if self.now[host] not in self.keys:
+                self.keys.append(self.now[host])
+
+    def key(self, run: Run) -> str:
+        """The host in its first environment goes by its name alone."""
+        host = _host(run)
+        same = run.environment_id == self._first.get(host, run.environment_id)
+        return host if same else f"{host}@{run.environment_id}"
+
+    @staticmethod
+    def host(key: str) -> str:
+        """The machine behind a key."""
+        return key.partition("@")[0]
 
 
-def load_history(artifacts: Artifacts, sha256: str) -> History:
-    """What `save_history` kept."""
-    shas, parents, boundary, good, bad, bases = json.loads(zstandard.decompress(artifacts.read(sha256)))
-    return History(tuple(shas), tuple(tuple(p) for p in parents), boundary, good, bad, tuple(bases))
+def _host(run: Run) -> str:
+    return run.host.name if run.host else ""
 
 
-def new_search(settings: Settings, history: History) -> Search:
+def new_search(settings: Settings, layout: Layout) -> Search:
     """The search before anything was observed."""
     return Search(
-        CommitGraph(history.parents),
-        good=[history.good],
-        bad=history.bad,
+        CommitGraph(layout.history.parents),
+        good=[layout.history.good],
+        bad=layout.history.bad,
+        prior=layout.weights or None,
         effect=settings.effect,
         history=[Boot(host, boot, values, at) for host, boot, values, at in settings.history],
         confidence=settings.confidence,
@@ -123,35 +155,89 @@ def new_search(settings: Settings, history: History) -> Search:
 
 def load(context: Context, session: Session, bisection: Bisection) -> Loaded:
     """Everything that a bisection knows; changes nothing."""
-    history = load_history(context.artifacts, bisection.history)
-    search = new_search(wire.from_plain(Settings, bisection.settings), history)
+    layout = read(context.artifacts, bisection.history)
+    search = new_search(wire.from_plain(Settings, bisection.settings), layout)
+    known, observed = experiments_of(session, bisection, "")
+    tell_identical(search, layout, known)
+    keys = Epochs(observed)
+    earlier = tuple(_earlier(session, bisection, layout, known))
+    for node, run in earlier:
+        tell_run(search, node, run, bisection.kpi_id, keys)
+    nodes = {item.experiment.id: item.node for item in known}
+    for run in observed:
+        tell_run(search, nodes[run.experiment_id or 0], run, bisection.kpi_id, keys)
+    for item in known:
+        if item.state is ExperimentState.SKIPPED:
+            search.skip(item.node, item.reason)
+    return Loaded(search, layout, known, observed, earlier, keys)
+
+
+def experiments_of(session: Session, bisection: Bisection, check: str) -> tuple[tuple[Known, ...], tuple[Run, ...]]:
+    """The experiments of the search (``check`` "") or of a check after it, and their finished runs as they came in."""
     rows = session.execute(
         select(Experiment)
-        .where(Experiment.bisection_id == bisection.id)
+        .where(Experiment.bisection_id == bisection.id, Experiment.check == check)
         .order_by(Experiment.number)
         .options(joinedload(Experiment.build))
     ).scalars()
     experiments = rows.all()
     runs = _runs(session, experiments)
     known = tuple(Known(row, *_became(row, runs[row.id])) for row in experiments)
-    _tell_identical(search, known)
     finished = (run for group in runs.values() for run in group if run.state is RunState.DONE)
-    observed = sorted(finished, key=lambda run: (run.finished or 0.0, run.id))
-    nodes: dict[int | None, int | tuple[int, ...]] = {item.experiment.id: item.node for item in known}
-    for run in observed:
-        value = next((sample.value for sample in run.samples if sample.kpi_id == bisection.kpi_id), None)
-        if value is not None:
-            host = run.host.name if run.host else None
-            search.observe(nodes[run.experiment_id], [value], host=host, boot=run.boot_id, at=run.finished)
-    for item in known:
-        if item.state is ExperimentState.SKIPPED:
-            search.skip(item.node, item.reason)
-    return Loaded(search, history, known, tuple(observed))
+    return known, tuple(sorted(finished, key=lambda run: (run.finished or 0.0, run.id)))
 
 
-def close(loaded: Loaded) -> None:
+def tell_run(search: Search, node: int | tuple[int, ...], run: Run, kpi: int, keys: Epochs) -> float | None:
+    """Tell the search what a run measured; returns the value, None if the run has none."""
+    value = next((sample.value for sample in run.samples if sample.kpi_id == kpi), None)
+    if value is not None:
+        search.observe(node, [value], host=keys.key(run), boot=run.boot_id, at=run.finished)
+    return value
+
+
+def _earlier(
+    session: Session, bisection: Bisection, layout: Layout, known: Sequence[Known]
+) -> Iterator[tuple[int, Run]]:
+    """What other searches measured of the same images with the same job; an alarm's own runs never count.
+
+    What a person asks for is measured for them.
+    """
+    places: dict[str, int] = {}
+    for node, signature in [*layout.images, *((item.node, item.signature) for item in known)]:
+        if signature and isinstance(node, int):
+            places.setdefault(signature, node)
+    if not places or not bisection.automatic:
+        return
+    query = (
+        select(Run, Build.signature)
+        .join(Build, Run.build_id == Build.id)
+        .join(Experiment, Run.experiment_id == Experiment.id)
+        .where(
+            Run.job_id == bisection.job_id,
+            Run.state == RunState.DONE,
+            Run.finished < bisection.created,
+            Experiment.bisection_id != bisection.id,
+            Build.signature != "",
+        )
+        .order_by(Run.finished, Run.id)
+        .options(selectinload(Run.samples), joinedload(Run.host))
+    )
+    signatures = list(places)
+    for start in range(0, len(signatures), AT_ONCE):
+        chosen = query.where(Build.signature.in_(signatures[start : start + AT_ONCE]))
+        for run, signature in session.execute(chosen):
+            yield places[signature], run
+
+
+def lost_in_a_row(experiments: Sequence[Known]) -> int:
+    """How many of the newest experiments were lost in a row."""
+    results = (item.state for item in reversed(experiments))
+    return sum(1 for _ in itertools.takewhile(lambda state: state is ExperimentState.LOST, results))
+
+
+def close(experiments: Sequence[Known]) -> None:
     """Store what became of experiments whose results are all in; the session must be a writing one."""
-    for item in loaded.experiments:
+    for item in experiments:
         if item.experiment.state is not item.state:
             item.experiment.state, item.experiment.reason = item.state, item.reason
 
@@ -182,13 +268,12 @@ def _became(experiment: Experiment, runs: list[Run]) -> tuple[ExperimentState, s
     return ExperimentState.LOST, "the machinery gave no result"
 
 
-def _tell_identical(search: Search, known: Sequence[Known]) -> None:
+def tell_identical(search: Search, layout: Layout, known: Sequence[Known]) -> None:
     """Builds with the same signature are the same thing."""
     first: dict[str, int] = {}
-    for item in known:
-        build = item.experiment.build
-        if build is None or build.state is not BuildState.READY or not build.signature or isinstance(item.node, tuple):
+    for node, signature in [*layout.images, *((item.node, item.signature) for item in known)]:
+        if not signature or isinstance(node, tuple):
             continue
-        node = first.setdefault(build.signature, item.node)
-        if node != item.node:
-            search.identical(item.node, node)
+        same = first.setdefault(signature, node)
+        if same != node:
+            search.identical(node, same)

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, joinedload
 
-from bisectbot.bisect import Verdict
 from bisectbot.errors import UserError
-from bisectbot.jobs import wire
 from bisectbot.mail.message import Kind
 from bisectbot.service.claims import host_lease
 from bisectbot.service.commands import number
 from bisectbot.service.context import Context
 from bisectbot.service.searches import Loaded, load
+from bisectbot.service.verdicts import verdict_of, verification_of
 from bisectbot.store import leases
 from bisectbot.store.database import now
 from bisectbot.store.tables import (
@@ -153,6 +152,8 @@ class BisectionStatus:
     host_s: float
     runs_left: int
     ends_in_s: float | None
+    checks: tuple[str, ...] = ()
+    """What was tried after the search: the outcome of each, in words."""
 
 
 def overview(context: Context) -> Overview:
@@ -235,11 +236,6 @@ def _steps(session: Session) -> tuple[StepStatus, ...]:
     )
 
 
-def verdict_of(bisection: Bisection) -> Verdict | None:
-    """The stored verdict, None while there is none."""
-    return wire.from_plain(Verdict, bisection.verdict) if bisection.verdict else None
-
-
 def _line(row: Bisection, culprit: str = "") -> BisectionLine:
     verdict = verdict_of(row)
     return BisectionLine(
@@ -285,23 +281,24 @@ def bisection_status(context: Context, word: str) -> BisectionStatus:
         if not row.history:
             return BisectionStatus(_line(row), row.kpi.unit, 0, (), (), 0.0, 0, None)
         loaded = load(context, session, row)
-        shas = loaded.history.shas
         verdict = verdict_of(row)
-        culprit = shas[verdict.culprit] if verdict and verdict.culprit is not None else ""
+        name = loaded.layout.known_as
+        culprit = name(verdict.culprit) if verdict and verdict.culprit is not None else ""
         estimate = loaded.search.estimate() if row.state is BisectionState.RUNNING else None
         ranking = sorted(loaded.search.posterior(), key=lambda pair: -pair[1])[:3]
         subjects = _subjects(
-            session, [*(i.experiment.sha for i in loaded.experiments), *(shas[node] for node, _ in ranking)]
+            session, [*(i.experiment.sha for i in loaded.experiments), *(name(node) for node, _ in ranking)]
         )
         return BisectionStatus(
             line=_line(row, culprit),
             unit=row.kpi.unit,
             candidates=len(loaded.history.candidates()),
             experiments=tuple(_experiments(row, loaded, subjects)),
-            likeliest=tuple(CandidateLine(shas[node], subjects.get(shas[node], ""), p) for node, p in ranking),
+            likeliest=tuple(CandidateLine(name(node), subjects.get(name(node), ""), p) for node, p in ranking),
             host_s=sum(run.host_s for run in loaded.observed),
             runs_left=estimate.runs if estimate else 0,
             ends_in_s=estimate.wall_s if estimate else None,
+            checks=tuple(f"{check.outcome}: {check.what}" for check in verification_of(row).told),
         )
 
 

@@ -30,7 +30,7 @@ def _patch(git: Git, sha: str) -> tuple[CommitInfo, str]:
     """The commit, and the tree below it."""
     [info] = facts(git, [sha])
     if len(info.parents) != 1:
-        raise Untestable(f"{sha[:12]} is a {'merge' if info.is_merge else 'root'}; it cannot be taken back alone")
+        raise Untestable(f"a {'merge' if info.is_merge else 'root'} cannot be taken back alone")
     return info, git.run("rev-parse", f"{info.parents[0]}^{{tree}}")
 
 
@@ -45,9 +45,9 @@ def _put(git: Git, info: CommitInfo, *, base: str, theirs: str, on: str, word: s
     result = merge(git, *sides)
     if result.conflicts:
         paths = ", ".join(readable(path) for path in sorted(result.paths)[:3])
-        raise Untestable(f"{info.sha[:12]} does not come off {on[:12]}: conflict in {paths}")
+        raise Untestable(f"it conflicts with what came later, in {paths}")
     if result.tree == head.tree:
-        raise Untestable(f"nothing of {info.sha[:12]} is left in {on[:12]}")
+        raise Untestable("nothing of it is left there")
     message = f"{word} {info.sha} to be measured\n\nMade by bisectbot; nobody proposed it.\n"
     made = writer.run("commit-tree", result.tree, "-p", on, input=message)
     git.run("update-ref", TRIALS + made, made)

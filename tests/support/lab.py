@@ -1,7 +1,8 @@
 """A whole laboratory in a folder: an upstream repository, the service's context, and workers that only pretend.
 
 The repository is real, the database is real, every step of the service is the real one; what a worker would measure
-comes from the file ``level`` of the commit, plus noise. Tests of real worker processes are in test_chaos.py.
+comes from the file ``level`` of the commit and its files ``effect…``, plus noise. Tests of real worker processes are in
+test_chaos.py.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from bisectbot.store.database import Database
 
 GROUP = "lkp-icl-2sp2"
 HOST = "lkp-icl-2sp2-1"
+NOT_COMPILED = ("doc", "Next/", "localversion")
 TREE, BRANCH, KPI = "demo", "main", "demo.ops"
 STEPS: tuple[Callable[[Context], int], ...] = (
     watch, plan, requests, trials, detect, suspect, open_bisections, advance, report, reap, dispatch,
@@ -103,6 +105,12 @@ class Upstream:
         self.git.run("update-ref", f"refs/heads/{branch}", sha)
 
 
+def _effect(text: str, environment: dict[str, str]) -> float:
+    """A number; "-3 unless ALIGN" is one only in a build without that variable."""
+    number, _, unless = text.partition(" unless ")
+    return 0.0 if unless and unless in environment else float(number)
+
+
 @dataclass
 class Lab:
     """``sigma`` is the noise of a run; ``faults`` may replace the outcome of a run or build (None: as usual)."""
@@ -138,12 +146,19 @@ class Lab:
         fault = self.faults(given)
         if fault is not None:
             return BuildDelivery(given.build, given.token, *fault)
-        content = self.upstream.git.run("show", f"{given.commit}:level")
+        git = self.context.mirror.git
+        content = git.run("show", f"{given.commit}:level")
         if content == "broken":
             return BuildDelivery(given.build, given.token, Outcome.UNTESTABLE, "make: error")
-        number = self.upstream.git.run("show", f"{given.commit}:number")
-        signature = hashlib.sha256(f"{content} {number}".encode()).hexdigest()
-        artifact = self.context.artifacts.put([f"{content}\n".encode()])
+        compiled, effects = hashlib.sha256(), 0.0
+        for row in git.run("ls-tree", "-r", given.commit).splitlines():
+            words, path = row.split("\t", 1)
+            if not path.startswith(NOT_COMPILED):
+                compiled.update(row.encode())
+            if path.startswith("effect"):
+                effects += _effect(git.run("cat-file", "blob", words.split()[2]), dict(given.recipe.environment))
+        artifact = self.context.artifacts.put([f"{float(content) + effects}\n".encode()])
+        signature = compiled.hexdigest()
         return BuildDelivery(given.build, given.token, Outcome.DONE, artifact=artifact, signature=signature, seconds=60)
 
     def claim(self, host: str = HOST) -> RunAssignment | None:
