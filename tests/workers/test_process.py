@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -101,6 +102,16 @@ def test_a_flood_is_cut_at_the_limit(tmp_path: Path):
     assert ended.cut is Cut.OUTPUT
     assert (tmp_path / "o").stat().st_size == 100_000
     assert (tmp_path / "o").read_text().startswith("first\nflood\n")
+
+
+def test_two_hundred_megabytes_leave_no_more_than_the_limit(tmp_path: Path, mark: str):
+    limit = 16 * 2**20
+    flood = shell(f"head -c 200000000 /dev/zero; sleep {mark}", tmp_path, output_limit=limit)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ended = run(flood, tmp_path / "o", tmp_path / "e")
+    assert (ended.cut, (tmp_path / "o").stat().st_size) == (Cut.OUTPUT, limit)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # kilobytes: it passes through
+    assert alive(mark) == []
 
 
 def test_output_at_the_limit_is_not_cut(tmp_path: Path):
