@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from bisectbot.errors import UserError
-from bisectbot.report.mailfile import MailFile, read_mails, unquoted
+from bisectbot.report.mailfile import MailFile, layers, quoted_depth, read_mails, unquoted
 from bisectbot.report.model import (
     Commit,
     Difference,
@@ -24,12 +24,14 @@ from bisectbot.report.model import (
     Tree,
 )
 from bisectbot.results import stat_names
-from bisectbot.results.table import FailRow, Row, Table
+from bisectbot.results.occurrences import Box, find_boxes
+from bisectbot.results.parsers.error_id import error_id
+from bisectbot.results.table import Row, Table
 from bisectbot.results.table_reader import find_tables, wrapped_rows_joined
 
 _MARKS = re.compile(r"commit: [0-9a-f]{7,40}|={60,}|.{0,60}(?:noticed an? [-+\d.]+%|we noticed )|-{16} -{26,27}")
 _NOTICED = re.compile(r"noticed\s+an?\s+([-+]?\d+(?:\.\d+)?)%\s+(regression|improvement)\s+of\s+(\S+)")
-_FAILED = re.compile(r'noticed\s+"([^"\n]+)"\s+on:')
+_FAILED = re.compile(r'noticed\s+"([^"\n]+)"\s+on:|^FYI, we noticed\s+(\S+)\s+due\s+to\s+commit\b', re.MULTILINE)
 _COMMIT = re.compile(
     r'^commit:[ \t]+([0-9a-f]{7,40})\s*?(?:\s\("((?:[^\n]|\n(?!\n)){0,400}?)"\))?[ \t]*$', re.MULTILINE
 )
@@ -47,8 +49,10 @@ _BOX_ROW = re.compile(r"[|>] (testcase: change|test machine|test parameters|) *\
 _BOX_CHANGE = re.compile(r"(\S+?): (\S+)\s+(?:([-+]?\d+(?:\.\d+)?)%\s+)?(regression|improvement|\S+)")
 
 _SUBJECT_TREE = re.compile(r"\[([^\]:\s]+):([^\]\s]+)\]")
-_SUBJECT_AREA = re.compile(r"\[([^\]]+)\]\s+[0-9a-f]{10,12}\b")
+_SUBJECT_AREA = re.compile(r"\[([^\]]+)\](?: \[confidence:[^\]]*\])?\s+[0-9a-f]{10,12}\b")
 _SUBJECT = re.compile(r"\b([0-9a-f]{10,12}):\s+(\S+)(?:\s+([-+]?\d+(?:\.\d+)?)%\s+(regression|improvement))?\s*$")
+_SUBJECT_FAILURE = re.compile(r"\b([0-9a-f]{10,12}):\s+(\S.*?)(?:\s+#\w+)*\s*$")
+_RESULT = re.compile(r"\S+\.(?:fail|error|warn)")
 
 # Paragraphs that every mail has: what is left of the text after them was written by somebody for this report.
 _STANDARD = re.compile(
@@ -72,13 +76,19 @@ def parse_report(data: bytes, where: str = "mail") -> Report:
 
 
 def _report(mail: MailFile) -> Report | None:
-    lines = wrapped_rows_joined(unquoted(mail.text, _MARKS).split("\n"))
-    found = find_tables(lines)
+    lines = mail.text.split("\n")
+    depth = quoted_depth(mail.text, _MARKS)
+    found = _find_tables(lines)
     tables = tuple(each.table for each in found)
-    headed = [table for table in tables if table.columns[0].label]
-    outside = _outside(lines, [(each.start, each.end) for each in found])
+    headed = [each.table for each in found if each.table.columns[0].label]
+    headed = [each.table for each in found if each.table in headed and each.depth == depth] or headed
+    inside = {number for each in found for number in each.lines}
+    outside = "".join(
+        f"{line}\n" for number, line in wrapped_rows_joined(unquoted(lines, depth)) if number not in inside
+    )
     commit = _commit(outside, mail.subject, headed)
-    finding = _finding(outside, mail.subject, headed or tables)
+    boxes = tuple(_boxes(lines))
+    finding = _finding(outside, mail.subject, headed or tables, boxes)
     if commit is None or not finding.stat:
         return None
     return Report(
@@ -92,6 +102,7 @@ def _report(mail: MailFile) -> Report | None:
         explanation=_explanation(outside),
         notes=tuple(_notes(outside)),
         tables=tables,
+        boxes=boxes,
         archive=_first(_ARCHIVE, outside),
         thread=_first(_THREAD, outside),
         reproduce=_reproduce(outside),
@@ -101,9 +112,30 @@ def _report(mail: MailFile) -> Report | None:
     )
 
 
-def _outside(lines: Sequence[str], tables: Sequence[tuple[int, int]]) -> str:
-    inside = {index for start, end in tables for index in range(start, end)}
-    return "\n".join(line for index, line in enumerate(lines) if index not in inside) + "\n"
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A table, how deep it was quoted, and the numbers of its lines in the mail."""
+
+    table: Table
+    depth: int
+    lines: Sequence[int]
+
+
+def _find_tables(lines: Sequence[str]) -> list[_Found]:
+    """Find the tables of everybody who wrote in a mail, in its order: a reply adds its own to the one it quotes."""
+    found: list[_Found] = []
+    for depth, layer in layers(lines).items():
+        numbered = wrapped_rows_joined(layer)
+        for each in find_tables([line for _, line in numbered]):
+            numbers = [number for number, _ in numbered[each.start : each.end]]
+            found.append(_Found(each.table, depth, numbers))
+    return sorted(found, key=lambda each: each.lines[0])
+
+
+def _boxes(lines: Sequence[str]) -> Iterator[Box]:
+    """Read the boxes of failures; their lines stay in the text, where nothing else is read from them."""
+    for layer in layers(lines).values():
+        yield from find_boxes([line for _, line in layer])
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:
@@ -114,7 +146,7 @@ def _first(pattern: re.Pattern[str], text: str) -> str:
 def _commit(text: str, subject: str, tables: Sequence[Table]) -> Commit | None:
     if match := _COMMIT.search(text):
         return Commit(match[1], " ".join((match[2] or "").split()))
-    if match := _SUBJECT.search(subject):
+    if match := _SUBJECT_FAILURE.search(subject):
         return Commit(match[1])
     return _column_commit(tables[0], -1) if tables else None
 
@@ -142,13 +174,13 @@ def _tree(text: str, subject: str) -> Tree:
 _SURROUNDINGS = frozenset(("compiler", "kconfig", "rootfs", "tbox_group", "testcase"))
 
 
-def _finding(text: str, subject: str, tables: Sequence[Table]) -> Finding:
+def _finding(text: str, subject: str, tables: Sequence[Table], boxes: Sequence[Box]) -> Finding:
     """Read the headline and its job; what the mail does not say of the job, the first table's axes do."""
     axes = dict(tables[0].axes) if tables else {}
     machine = _folded_value(text, r"(?:on )?test machine")
     parameters = _parameters(text) or tuple((k, v) for k, v in axes.items() if k not in _SURROUNDINGS)
     return replace(
-        _headline(text, subject, tables),
+        _headline(text, subject, tables, boxes),
         testcase=_value(text, "(?:in )?testcase") or axes.get("testcase", ""),
         machine=Machine(machine, axes.get("tbox_group", "")) if machine or "tbox_group" in axes else None,
         parameters=parameters,
@@ -157,27 +189,36 @@ def _finding(text: str, subject: str, tables: Sequence[Table]) -> Finding:
     )
 
 
-def _headline(text: str, subject: str, tables: Sequence[Table]) -> Finding:
+def _headline(text: str, subject: str, tables: Sequence[Table], boxes: Sequence[Box]) -> Finding:
     if match := _NOTICED.search(text):
         stat = match[3].rstrip(",:")
         return Finding(stat, Direction(match[2]), _signed(float(match[1]), stat, tables))
     if match := _FAILED.search(text):
-        return Finding(match[1], Direction.FAILURE)
+        return Finding(match[1] or match[2], Direction.FAILURE)
     if match := _SUBJECT.search(subject):
         if match[4]:
             return Finding(match[2], Direction(match[4]), _signed(float(match[3]), match[2], tables))
         return Finding(match[2], Direction.FAILURE)
-    return _headline_of(tables)
+    if match := _SUBJECT_FAILURE.search(subject):
+        return Finding(_error_id(match[2]), Direction.FAILURE)
+    return _headline_of(tables, boxes)
 
 
-def _headline_of(tables: Sequence[Table]) -> Finding:
-    """Take a follow-up without a sentence of its own by its table: its first benchmark row, or its first failure."""
+def _error_id(words: str) -> str:
+    """Name what failed: of several tests the first; an error that was folded, or told in words, as one id."""
+    first = words.split(maxsplit=1)[0]
+    return first if _RESULT.fullmatch(first) else error_id(words)
+
+
+def _headline_of(tables: Sequence[Table], boxes: Sequence[Box]) -> Finding:
+    """Take a mail without a sentence of its own by its table: its first benchmark row, or its first failure."""
     rows = [row for table in tables for row in table.rows]
     results = [row for row in rows if stat_names.is_benchmark(row.name)] or rows
     if results:
         return Finding(results[0].name, Direction.CHANGE, results[0].cells[-1].change)
-    fails: list[FailRow] = [row for table in tables for row in table.fails]
-    return Finding(fails[0].name if fails else "", Direction.FAILURE)
+    fails = [row.name for table in tables for row in table.fails]
+    fails += [name for box in boxes for name, _ in box.rows if not name.startswith("boot_")]
+    return Finding(fails[0] if fails else "", Direction.FAILURE)
 
 
 def _signed(percent: float, stat: str, tables: Sequence[Table]) -> float:
@@ -243,7 +284,9 @@ def _reproduce(text: str) -> tuple[str, ...]:
 
 def _notes(text: str) -> Iterator[str]:
     """Give the paragraphs that somebody wrote for this mail, and facts about a mailed patch."""
-    head = re.split(r"^(?:Details are|Disclaimer|-- $|To reproduce)", text, maxsplit=1, flags=re.MULTILINE)[0]
+    head = re.split(
+        r"^(?:If you fix the issue|Details are|Disclaimer|-- $|To reproduce)", text, maxsplit=1, flags=re.MULTILINE
+    )[0]
     yield from (match[0] for match in _PATCH.finditer(head))
     for paragraph in re.split(r"\n\s*\n", head.strip("\n")):
         if paragraph.strip() and not _STANDARD.match(paragraph):

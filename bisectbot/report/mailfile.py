@@ -10,7 +10,8 @@ import email.header
 import email.message
 import email.utils
 import re
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from email.errors import HeaderParseError
 
@@ -47,22 +48,31 @@ def read_mails(data: bytes) -> list[MailFile]:
     ]
 
 
-def unquoted(text: str, marks: re.Pattern[str]) -> str:
-    """Take the quoting off a reply: down to the depth of the first line in which ``marks`` matches.
+def quoted_depth(text: str, marks: re.Pattern[str]) -> int:
+    """Give the depth of quoting of the first line in which ``marks`` matches: 0 if it is not quoted, or nowhere."""
+    found = next((line for line in text.split("\n") if marks.match(_QUOTE.sub("", line, count=1))), "")
+    return _depth(found)
 
-    Lines quoted less deep are the reply itself and are left out.
-    """
-    lines = text.split("\n")
-    found = next((line for line in lines if marks.match(_QUOTE.sub("", line, count=1))), "")
-    depth = _depth(found)
-    if depth == 0:
-        return text
-    return "\n".join(_peeled(line, depth) for line in lines if _depth(line) >= depth)
+
+def unquoted(lines: Iterable[str], depth: int) -> Iterator[tuple[int, str]]:
+    """Take that much quoting off and number the lines; those quoted less deep are the reply itself and left out."""
+    for number, line in enumerate(lines):
+        if _depth(line) >= depth:
+            yield number, _peeled(line, depth)
+
+
+def layers(lines: Sequence[str]) -> dict[int, list[tuple[int, str]]]:
+    """Sort numbered lines by how deep they are quoted, without the quoting: what each writer wrote, deepest last."""
+    found: dict[int, list[tuple[int, str]]] = {}
+    for number, line in enumerate(lines):
+        depth = _depth(line)
+        found.setdefault(depth, []).append((number, _peeled(line, depth)))
+    return dict(sorted(found.items()))
 
 
 def _read(data: bytes) -> MailFile:
     if not _HEADER.match(data):
-        return MailFile(_decoded(data, None))
+        return MailFile(textwrap.dedent(_decoded(data, None)))  # a page shows a mail indented
     message = email.message_from_bytes(data)
     name, address = email.utils.parseaddr(_header(message, "From"))
     return MailFile(

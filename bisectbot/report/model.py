@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from bisectbot.errors import UserError
+from bisectbot.results.occurrences import Box
 from bisectbot.results.table import Table
 
 SCHEMA = "bisectbot.report/1"
@@ -199,9 +200,10 @@ class Report:
     """What people are told about one change: a headline finding, its evidence, and the tables behind it.
 
     ``finding`` is the headline, ``also`` what else the commit changed, ``tables`` the comparison of each, in that
-    order. ``archive`` leads to everything needed to look closer and repeat it; ``thread`` is the address that the
-    mail will have in a public archive (for ``Closes:``). ``notes`` are paragraphs for the reader. What a mail that
-    was read had in its headers is in ``sender``, ``date`` and ``message_id``.
+    order; ``boxes`` are counts of boot and functional failures. ``archive`` leads to everything needed to look closer
+    and repeat it; ``thread`` is the address that the mail will have in a public archive (for ``Closes:``). ``notes``
+    are paragraphs for the reader. What a mail that was read had in its headers is in ``sender``, ``date`` and
+    ``message_id``.
     """
 
     commit: Commit
@@ -215,6 +217,7 @@ class Report:
     explanation: Explanation | None = None
     notes: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
+    boxes: tuple[Box, ...] = ()
     archive: str = ""
     thread: str = ""
     reproduce: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from bisectbot.report import sections
 from bisectbot.report.model import Direction, Report
+from bisectbot.results import occurrences
 from bisectbot.results import table as tables
 from bisectbot.results.table import Table
 
@@ -38,6 +39,7 @@ def render_mail(report: Report) -> MailText:
         *sections.also(report.also),
         *sections.explanation(report),
         *sections.notes(report),
+        *sections.boxes(report.boxes),
         *sections.tags(report),
         *sections.details(report),
     ]
@@ -63,8 +65,8 @@ def area_of(commit_subject: str) -> str:
 
 
 def tables_text(report: Report) -> str:
-    """Lay out the report's tables alone, whole, with what introduces the second and later ones."""
-    return "".join(map(tables.layout, report.tables))
+    """Lay out the report's boxes and tables alone, whole, with what introduces the second and later tables."""
+    return "".join([*map(occurrences.layout, report.boxes), *map(tables.layout, report.tables)])
 
 
 def _tables(report: Report, room: int) -> list[str]:

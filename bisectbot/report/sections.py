@@ -25,6 +25,8 @@ from bisectbot.report.model import (
     Side,
     Still,
 )
+from bisectbot.results import occurrences
+from bisectbot.results.occurrences import Box
 from bisectbot.results.table import mean_text
 
 WIDTH = 78
@@ -157,6 +159,11 @@ def notes(report: Report) -> list[str]:
             "read it as a measured change."
         )
     return [line for paragraph in paragraphs for line in [*_wrapped(paragraph), ""]]
+
+
+def boxes(found: Iterable[Box]) -> list[str]:
+    """Lay out how many runs of each commit showed what failed."""
+    return [line for box in found for line in [*occurrences.layout(box).split("\n"), ""]]
 
 
 def below_the_kernels_rule(report: Report) -> bool:

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bisectbot.results import table as layout
 from bisectbot.results.table import Cell, Column, Edit, FailCell, FailRow, Row, Table
 
-_DASHES = re.compile(r"-{15,17}(?: -{25,28})+ ?")  # 26 and not 27 before February 2019
+_DASHES = re.compile(r"-{15,17}(?: {1,2}-{25,28})+ ?")  # 26 and not 27 before February 2019
+_ROW_LIKE = re.compile(r"[ \d-]")
+_JOBS = "testcase/testparams/testbox"
 _RULER = re.compile(r"={40,} ?")
 _STARS = re.compile(r"\*{40,} ?")
 _LISTED = re.compile(r"(\w[\w ]*): ?")
+_STAT = re.compile(r"[\w-]+\.\S+")
+_TITLES = re.compile(r" +(?:fail:runs|%stddev)[ %\w:]*| +[|\\] +\|[ |\\]*")
 _SECTION = re.compile(r"(?: +(?:fail:runs|%reproduction|%stddev|%change))+ *")
 
 _MEAN = r"(-?\d+(?:\.\d+)?(?:e[+-]\d+)?)"
 _SPREAD = r"(?: ± *(\d+)%)?"
-_CHANGE = r"([+-]\d+(?:\.\d+)?(?:e[+-]\d+)?)(%?)"
+_CHANGE = r"([+-]\d+(?:\.\d+)?(?:e[+-]\d+)?|\d+(?=%))(%?)"  # LKP's older tool leaves out the plus
 _LOOSE = re.compile(rf" *{_MEAN}{_SPREAD}((?: +{_CHANGE} +{_MEAN}{_SPREAD})*) +(\S.*)")
 _LOOSE_CELL = re.compile(rf" +{_CHANGE} +{_MEAN}{_SPREAD}")
 _NAMELESS = re.compile(rf" +{_MEAN}{_SPREAD}((?: +{_CHANGE} +{_MEAN}{_SPREAD})+) *")
@@ -59,14 +63,16 @@ def find_tables(lines: Sequence[str]) -> list[Found]:
 
 
 def _headless(lines: Sequence[str], inside: set[int]) -> Iterator[Found]:
-    """Find runs of lines, outside of other tables, that are laid out as rows to the byte."""
-    exact = ((index, _exact_row(line)) for index, line in enumerate(lines) if index not in inside and line)
-    rows = [(index, row) for index, row in exact if row]
+    """Find runs of lines, outside of other tables, that are rows, and their titles."""
+    pasted = ((index, _pasted_row(line)) for index, line in enumerate(lines) if index not in inside and line)
+    rows = [(index, row) for index, row in pasted if row]
     start = 0
     for end in range(1, len(rows) + 1):
         if end < len(rows) and rows[end][0] == rows[end - 1][0] + 1 and _width(rows[end]) == _width(rows[start]):
             continue
         first, last = rows[start][0], rows[end - 1][0]
+        while first > 0 and first - 1 not in inside and _TITLES.fullmatch(lines[first - 1]):
+            first -= 1
         columns = (Column(""),) * _width(rows[start])
         table = Table(columns, rows=tuple(row for _, row in rows[start:end]))
         edits = _edits(layout.lines(table), lines[first : last + 1])
@@ -78,17 +84,17 @@ def _width(numbered: tuple[int, Row]) -> int:
     return len(numbered[1].cells)
 
 
-def _exact_row(line: str) -> Row | None:
-    """Read a row of two or more columns that prints back as it is."""
+def _pasted_row(line: str) -> Row | None:
+    """Read a row of two or more columns that stands alone: to the byte as laid out, or of a stat's name at least."""
     match = _LOOSE.fullmatch(line)
     columns = 1 + len(_LOOSE_CELL.findall(match[3])) if match else 0
     row = read_row(line, columns) if columns > 1 else None
-    return row if row and layout.row_text(row) == line else None
+    return row if row and (layout.row_text(row) == line or _STAT.fullmatch(row.name)) else None
 
 
 def _read(lines: Sequence[str], dashes: int, above: int) -> Found:
-    columns = len(lines[dashes].split())
     start, table = _read_head(lines, dashes, above)
+    columns = len(table.columns)
     end = dashes + 1
     fails: list[FailRow] = []
     rows: list[Row] = []
@@ -99,6 +105,8 @@ def _read(lines: Sequence[str], dashes: int, above: int) -> Found:
             elif row := read_row(line, columns):
                 rows.append(row)
         end += size
+    while end > dashes + 1 and not _ROW_LIKE.match(lines[end - 1]):
+        end -= 1  # what somebody wrote right below
     table = replace(table, fails=tuple(fails), rows=tuple(rows))
     return Found(start, end, replace(table, edits=_edits(layout.lines(table), lines[start:end])))
 
@@ -120,6 +128,8 @@ def _read_head(lines: Sequence[str], dashes: int, above: int) -> tuple[int, Tabl
     labels = lines[dashes - 1].split()
     count = len(lines[dashes].split())
     labels = labels if len(labels) == count else _cut_by_width(lines[dashes - 1], lines[dashes])
+    if labels[-1] == _JOBS:  # LKP's older tool has jobs in place of stats
+        labels, count = labels[:-1], count - 1
     start, dimension, texts = _read_list(lines, dashes - 1, above, count)
     columns = tuple(Column(label, text) for label, text in zip(labels, texts, strict=True))
     start, axes = _read_axes(lines, start, above)
@@ -168,15 +178,15 @@ def _above_gap(lines: Sequence[str], at: int, above: int) -> int:
     return at
 
 
-def wrapped_rows_joined(lines: Sequence[str]) -> list[str]:
-    """Join rows that a mail reader broke before their name, which has no blank to break at."""
-    joined: list[str] = []
-    for line in lines:
-        if joined and line and " " not in line and (numbers := _NAMELESS.fullmatch(joined[-1])):
+def wrapped_rows_joined(lines: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Join rows, in numbered lines, that a mail reader broke before their name, which has no blank to break at."""
+    joined: list[tuple[int, str]] = []
+    for number, line in lines:
+        if joined and line and " " not in line and (numbers := _NAMELESS.fullmatch(joined[-1][1])):
             width = 16 + 28 * len(_LOOSE_CELL.findall(numbers[3]))
-            joined[-1] = f"{joined[-1].rstrip():<{width}}  {line}"
+            joined[-1] = joined[-1][0], f"{joined[-1][1].rstrip():<{width}}  {line}"
         else:
-            joined.append(line)
+            joined.append((number, line))
     return joined
 
 
