@@ -10,12 +10,12 @@ import itertools
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from bisectbot.chatconfig import Chat
 from bisectbot.errors import UserError
@@ -309,13 +309,65 @@ class QemuDriver(Section):
         return self
 
 
+class SshDriver(Section):
+    """A box of its own: a shell over ssh, a power switch and a console through labgrid.
+
+    ``labgrid`` is what labgrid's environment files hold for a target: ``resources`` and ``drivers``.
+    """
+
+    address: str = Field(pattern=r"^[^\s@-][^\s@]*@[^\s@:]+$", description="user@host; the user must be root")
+    port: int = Field(22, ge=1, le=65535)
+    key_file: SecretPath | None = None
+    known_hosts: RelativePath | None = None
+    labgrid: dict[str, Any]
+    boot: Literal["grub", "kexec"] = "grub"
+    cmdline: str = "quiet panic=30 oops=panic softlockup_panic=1"
+    firmware: Seconds = 480.0
+    loader: Seconds = 900.0
+    silence: Seconds = 180.0
+    boot_timeout: Seconds = 900.0
+    login: Seconds = 300.0
+
+    @field_validator("labgrid")
+    @classmethod
+    def _no_secrets(cls, target: dict[str, Any]) -> dict[str, Any]:
+        for text in _strings(target):
+            if re.search(r"\s-P[\s\S]|--password[= ]|://[^/\s:@]+:[^/\s@]+@", f" {text}"):
+                raise ValueError("a password stands in it; keep it in a file that the command reads (ipmitool -f FILE)")
+        return target
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _strings(one)
+    elif isinstance(value, str):
+        yield value
+
+
+class ReadySpec(Section):
+    """How a machine is set before each run, and read back; what is not given is left as found.
+
+    A job's own ``cpufreq_governor`` is stronger than ``governor``.
+    """
+
+    governor: str = Field("", pattern=r"^[a-z]*$")
+    turbo: bool | None = None
+    smt: bool | None = None
+    thp: Literal["", "always", "madvise", "never"] = ""
+
+
 class Host(Section):
     """A machine: its group and the one driver section that says how it is reached."""
 
     group: Name
-    driver: Literal["local", "qemu", "simulated"]
+    driver: Literal["local", "qemu", "simulated", "ssh"]
+    ready: ReadySpec = ReadySpec()
     local: LocalDriver = LocalDriver()
     qemu: QemuDriver = QemuDriver()
+    ssh: SshDriver | None = None
     simulated: SimulatedDriver | None = None
 
     @property
@@ -532,6 +584,10 @@ class _Check:
             if host.driver == "simulated" and host.simulated is None:
                 text = "driver is simulated, but the section `simulated` is missing; add it"
                 self.problems.append(Problem(file, 0, text))
+            if host.driver == "ssh" and host.ssh is None:
+                self.problems.append(Problem(file, 0, "driver is ssh, but the section `ssh` is missing; add it"))
+            if host.ssh and host.ssh.key_file and not host.ssh.key_file.is_file():
+                self.problems.append(Problem(file, 0, f"ssh.key_file: no such file: {host.ssh.key_file}"))
             if host.simulated and not host.simulated.model.is_file():
                 self.problems.append(Problem(file, 0, f"simulated.model: no such file: {host.simulated.model}"))
 

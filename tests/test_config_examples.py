@@ -102,7 +102,9 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "worker": config.WorkerSpec,
     "hosts/HOST.yaml": config.Host,
     "local": config.LocalDriver,
+    "ready": config.ReadySpec,
     "qemu": config.QemuDriver,
+    "ssh": config.SshDriver,
     "simulated": config.SimulatedDriver,
 }
 ROW = re.compile(r"^\| (\*\*)?`(\w+)`(?:\*\*)? \| (?:`(.*?)` )?\| .*\|$", re.MULTILINE)

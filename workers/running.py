@@ -99,6 +99,8 @@ class _Run:
             ended = self.host.run(self.assignment, program, stdout, stderr, stop=self.stop, hold=self.hold)
         watched.logs |= self.host.results()
         self.files |= {"stdout": stdout, "stderr": stderr, **watched.logs}
+        if disturbed := self.host.disturbed():
+            raise InfraError(f"{self.station.name}: {disturbed}; the run is discarded")
         if self.host.facts() != environment:
             raise InfraError(f"{self.station.name}: the environment changed during the run")
         reading = _cut(self.assignment, ended) or benchmark.read(job, ended, stdout, stderr)

@@ -35,7 +35,7 @@ class BootRecord:
 
     ``phase`` is how far it came (``resetting``, ``kernel_started``, …, ``verified``). ``failure`` is what it died of
     (``panic``, ``kernel_hang``, …; "" if it is sound), ``blame`` whose fault that is (``kernel``, ``machine``),
-    ``message`` says it in a line.
+    ``message`` says it in a line. ``signature`` is the build's.
     """
 
     key: str
@@ -45,6 +45,7 @@ class BootRecord:
     failure: str = ""
     blame: str = ""
     message: str = ""
+    signature: str = ""
 
 
 @dataclass(frozen=True)

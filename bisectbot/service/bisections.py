@@ -186,7 +186,7 @@ def costs(context: Context, session: Session, job: Job, recipe: BuildRecipe) -> 
     ).order_by(Build.id.desc())  # fmt: skip
     ran = select(Run.seconds).where(Run.job_id == job.id, Run.state == RunState.DONE).order_by(Run.id.desc())
     booted = select(Boot.seconds).join(Host, Boot.host_id == Host.id).where(
-        Host.group_id == job.group_id
+        Host.group_id == job.group_id, Boot.failure == ""
     ).order_by(Boot.id.desc())  # fmt: skip
 
     def lately(query: Any) -> float | None:

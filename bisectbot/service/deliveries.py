@@ -18,13 +18,13 @@ from sqlalchemy.orm import Session
 from bisectbot.errors import UserError
 from bisectbot.results.delivery import ArtifactRef, BuildDelivery, Outcome, RunDelivery
 from bisectbot.service import catalog
+from bisectbot.service.boots import keep_boots
 from bisectbot.service.claims import build_lease, recipe_of, run_lease
 from bisectbot.service.context import Context
 from bisectbot.store import leases
 from bisectbot.store.database import now
 from bisectbot.store.tables import (
     Artifact,
-    Boot,
     Build,
     BuildState,
     FailureKind,
@@ -92,6 +92,7 @@ def _keep(context: Context, name: str, what: object) -> tuple[ArtifactRef, ...]:
 
 def _apply(context: Context, session: Session, run: Run, host: Host, delivery: RunDelivery, time: float) -> None:
     run.message = delivery.message
+    keep_boots(session, run, host, delivery)
     match delivery.outcome:
         case Outcome.DONE:
             _done(session, run, host, delivery, time)
@@ -117,9 +118,6 @@ def _done(session: Session, run: Run, host: Host, delivery: RunDelivery, time: f
         host.state, host.since, host.reason = HostState.GOOD, time, "delivered a result"
     environment = catalog.environment_row(session, run.group_id, delivery.environment)
     run.environment_id = environment.id
-    if (boot := delivery.boot) is not None:
-        rest = {"host_id": host.id, "build_id": run.build_id, "started": boot.started, "seconds": boot.seconds}
-        run.boot_id = catalog.find_or_add(session, Boot, {"key": boot.key}, **rest).id
     values = dict(delivery.samples)
     for kpi in run.job.kpis:
         if kpi.name in values:

@@ -10,6 +10,7 @@ from workers.hosts.base import RESULTS, Booted, Host, Place, Program
 from workers.hosts.local import LocalHost
 from workers.hosts.qemu import QemuHost
 from workers.hosts.simulated import SimulatedHost
+from workers.hosts.ssh import SshHost
 
 __all__ = ["DRIVERS", "RESULTS", "Booted", "Host", "Place", "Program", "attach"]
 
@@ -17,6 +18,7 @@ DRIVERS: dict[str, Callable[[Place, config.Host], Host]] = {
     "local": LocalHost,
     "qemu": QemuHost,
     "simulated": SimulatedHost,
+    "ssh": SshHost,
 }
 
 

@@ -76,7 +76,9 @@ class Journal:
         assert self.current is not None, "an attempt was begun"
         attempt, self.current = self.current, None
         self.dead.pop(attempt.signature, None)
-        return self._record(BootRecord(attempt.key, seconds, attempt.started, phase=Phase.VERIFIED.value))
+        return self._record(
+            BootRecord(attempt.key, seconds, attempt.started, phase=Phase.VERIFIED.value, signature=attempt.signature)
+        )
 
     def died(self, how: Death, seconds: float) -> None:
         """The attempt failed."""
@@ -85,7 +87,7 @@ class Journal:
         if how.blame is Blame.KERNEL:
             self.dead[attempt.signature] = self.dead.get(attempt.signature, 0) + 1
         told = (how.phase.value, how.failure.value, how.blame.value, str(how))
-        self._record(BootRecord(attempt.key, seconds, attempt.started, *told))
+        self._record(BootRecord(attempt.key, seconds, attempt.started, *told, attempt.signature))
 
     def died_later(self, record: BootRecord, how: Death) -> None:
         """A sound boot's kernel died in a run. Of this, the run tells whom to believe: it is not counted here."""

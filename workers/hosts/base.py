@@ -68,6 +68,9 @@ class Host(Protocol):
         Returns when it has ended, was cut, or ``stop`` was set; the locks ``hold`` stay closed until then.
         """
 
+    def disturbed(self) -> str:
+        """What happened to the machine in the last run that makes its numbers worthless (heat, SMIs), "" if nothing."""
+
     def results(self) -> dict[str, Path]:
         """What the last run left in the folder `RESULTS`, by name: files of this machine, now the caller's."""
 

@@ -15,6 +15,7 @@ IMAGES = ("bzImage", "vmlinuz", "arch/x86/boot/bzImage", "boot/vmlinuz*", "vmlin
 MODULES = ("modules.tar.xz", "modules.tar.zst", "modules.tar.gz", "modules.tar")
 INITRDS = ("initrd.img", "initrd", "boot/initrd.img-*")
 
+NOTES = "/sys/kernel/notes"
 _NT_GNU_BUILD_ID = 3
 
 

@@ -85,6 +85,9 @@ class LocalHost:
         finally:
             shutil.rmtree(self._home, ignore_errors=True)
 
+    def disturbed(self) -> str:
+        return ""
+
     def results(self) -> dict[str, Path]:
         return {file.name: file for file in sorted(self._results.glob("*")) if file.is_file() and not file.is_symlink()}
 

@@ -41,7 +41,6 @@ LINGER_S = 1.0
 KVM_S = 25.0
 """Real seconds within which a guest must be up if KVM works."""
 LOOK_S = 0.2
-NOTES = "/sys/kernel/notes"
 
 
 class QemuHost:
@@ -82,7 +81,7 @@ class QemuHost:
             work=None if built.image.is_relative_to(self._tree) else self._tree,
             overlay=self._settings.overlay,
             output_limit=program.output_limit,
-            snapshot=(*FILES, NOTES),
+            snapshot=(*FILES, kernel.NOTES),
         )
         write_initramfs(job, self._initramfs)
         accel = self._accelerator(built.image)
@@ -136,6 +135,9 @@ class QemuHost:
             ("accelerator", self._guest.accelerator if self._guest else ""),
         )
         return (*environment(lambda path: files.get(path, "")), *machine)
+
+    def disturbed(self) -> str:
+        return ""
 
     def results(self) -> dict[str, Path]:
         return self._guest.results() if self._guest else {}
@@ -278,7 +280,7 @@ class _Guest:
         assert self._listener is not None
         have = measure(self.files("before"))
         watch = self._listener.watch
-        build_id = kernel.build_id_of(files_of(self.records["before"]).get(NOTES, b""))
+        build_id = kernel.build_id_of(files_of(self.records["before"]).get(kernel.NOTES, b""))
         if built.release and have.release != built.release:
             raise DiedError(watch.died(Failure.WRONG_KERNEL, f"{have.release} is up, not {built.release}"))
         if built.build_id and build_id and build_id != built.build_id:

@@ -155,6 +155,9 @@ class SimulatedHost:
         stderr.write_text("")
         return Ended(1 if silent else 0, self._place.clock.real(seconds), cut=cut)
 
+    def disturbed(self) -> str:
+        return ""
+
     def results(self) -> dict[str, Path]:
         return {}
 

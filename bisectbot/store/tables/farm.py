@@ -151,7 +151,8 @@ class Build(Base):
 
 
 class Boot(Base):
-    """One boot of a build on a host."""
+    """One attempt to boot a build on a host. ``phase`` is how far it came, ``failure`` what it died of ("" if it is
+    sound), ``blame`` whose fault that is (``kernel``, ``machine``, ``nobody``)."""
 
     __tablename__ = "boot"
     id: Mapped[Key]
@@ -160,6 +161,10 @@ class Boot(Base):
     build_id: Mapped[int] = mapped_column(ForeignKey("build.id"))
     started: Mapped[float]
     seconds: Mapped[float]
+    phase: Mapped[str] = mapped_column(String(32), default="")
+    failure: Mapped[str] = mapped_column(String(32), default="")
+    blame: Mapped[str] = mapped_column(String(16), default="")
+    message: Mapped[str] = mapped_column(default="")
 
 
 class Purpose(enum.IntEnum):
