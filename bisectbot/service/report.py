@@ -23,6 +23,7 @@ from bisectbot.service.context import Context
 from bisectbot.service.findings import describe
 from bisectbot.service.post import letters, notes, rules, sequels
 from bisectbot.service.post.concerned import Concerned, concerned
+from bisectbot.service.sightings import report_of
 from bisectbot.service.verdicts import verdict_of
 from bisectbot.store.database import now
 from bisectbot.store.tables import Bisection, BisectionState, Finding, Outbox, OutboxState, Report, ReportState, Step
@@ -81,9 +82,7 @@ def _store(context: Context, session: Session, row: Bisection, draft: _Draft) ->
     commit = catalog.commit_row(session, draft.blamed.commit, draft.blamed.identity)
     assert commit.change_id is not None
     direction = draft.model.finding.direction.value
-    known = session.execute(
-        select(Report).filter_by(change_id=commit.change_id, direction=direction)
-    ).scalar_one_or_none()
+    known = report_of(session, commit, direction)
     time = now(session)
     steps = session.execute(select(Step.id).filter_by(bisection_id=row.id).order_by(Step.id)).scalars().all()
     step = steps[0] if steps else None

@@ -12,6 +12,7 @@ from bisectbot.config import Tree as TreeSpec
 from bisectbot.errors import InfraError, UserError
 from bisectbot.service import catalog
 from bisectbot.service.context import Context
+from bisectbot.service.sightings import look
 from bisectbot.source.content import contents
 from bisectbot.source.history import changes, facts, first_parents
 from bisectbot.store.database import now
@@ -107,6 +108,7 @@ def _record(context: Context, tree: str, spec: TreeSpec, ref: str, backfill: int
                 )
             )
             log.info("head", tree=tree, branch=ref, number=number, commit=item.sha[:12], subject=info.subject)
+    look(context, tree, ref, sha, last)
     return len(seen)
 
 

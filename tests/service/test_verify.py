@@ -52,7 +52,11 @@ def bisect(lab: Lab, good: str, bad: str) -> Bisection:
 def told(lab: Lab) -> tuple[Told, Report, Outbox]:
     with lab.context.database.read() as session:
         report = session.execute(select(Report)).scalar_one()
-        return from_json(json.dumps(report.twin)), report, session.execute(select(Outbox)).scalar_one()
+        return (
+            from_json(json.dumps(report.twin)),
+            report,
+            session.execute(select(Outbox).filter_by(kind="report")).scalar_one(),
+        )
 
 
 def checks(lab: Lab) -> list[str]:

@@ -146,20 +146,25 @@ class Lab:
         fault = self.faults(given)
         if fault is not None:
             return BuildDelivery(given.build, given.token, *fault)
+        level = self.level(given)
+        if level is None:
+            return BuildDelivery(given.build, given.token, Outcome.UNTESTABLE, "make: error")
+        rows = self.context.mirror.git.run("ls-tree", "-r", given.commit).splitlines()
+        compiled = "\n".join(row for row in rows if not row.split("\t", 1)[1].startswith(NOT_COMPILED))
+        signature = hashlib.sha256(compiled.encode()).hexdigest()
+        artifact = self.context.artifacts.put([f"{level}\n".encode()])
+        return BuildDelivery(given.build, given.token, Outcome.DONE, artifact=artifact, signature=signature, seconds=60)
+
+    def level(self, given: BuildAssignment) -> float | None:
+        """What the commit's build makes of a run; None: it does not build."""
         git = self.context.mirror.git
         content = git.run("show", f"{given.commit}:level")
         if content == "broken":
-            return BuildDelivery(given.build, given.token, Outcome.UNTESTABLE, "make: error")
-        compiled, effects = hashlib.sha256(), 0.0
-        for row in git.run("ls-tree", "-r", given.commit).splitlines():
-            words, path = row.split("\t", 1)
-            if not path.startswith(NOT_COMPILED):
-                compiled.update(row.encode())
-            if path.startswith("effect"):
-                effects += _effect(git.run("cat-file", "blob", words.split()[2]), dict(given.recipe.environment))
-        artifact = self.context.artifacts.put([f"{float(content) + effects}\n".encode()])
-        signature = compiled.hexdigest()
-        return BuildDelivery(given.build, given.token, Outcome.DONE, artifact=artifact, signature=signature, seconds=60)
+            return None
+        rows = (row.split("\t", 1) for row in git.run("ls-tree", given.commit).splitlines())
+        effects = [words.split()[2] for words, path in rows if path.startswith("effect")]
+        environment = dict(given.recipe.environment)
+        return float(content) + sum(_effect(git.run("cat-file", "blob", blob), environment) for blob in effects)
 
     def claim(self, host: str = HOST) -> RunAssignment | None:
         signature, boot = self.booted.get(host, ("", ""))
