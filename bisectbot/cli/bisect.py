@@ -161,8 +161,8 @@ class Display:
         self._git = git
         self._history = history
         self._lower = lower_is_better
-        self._err = Console(stderr=True, highlight=False, soft_wrap=True)
-        self._out = Console(highlight=False, soft_wrap=True)
+        self._err = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+        self._out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     def begin(self, search: LocalSearch, log: Log) -> None:
         count = len(self._history.candidates())
@@ -179,9 +179,9 @@ class Display:
             case Kind.BUILT:
                 self._err.print(f"  built   {name}  {record.seconds:.1f} s")
             case Kind.SKIPPED:
-                self._err.print(f"  skipped {name}  {record.message}", markup=False)
+                self._err.print(f"  skipped {name}  {record.message}")
             case Kind.FAILED:
-                self._err.print(f"  failed  {name}  {record.message}", markup=False)
+                self._err.print(f"  failed  {name}  {record.message}")
             case Kind.WARMED:
                 self._err.print(f"  warm-up {name}  {_numbers(record.values)}")
             case Kind.RAN | Kind.KNOWN:
@@ -189,7 +189,7 @@ class Display:
                     self._err.print("it prints no bare number, so its exit status judges; --kpi names a number")
                 said = ["good", "bad"][bool(record.values[0])] if record.judged else _numbers(record.values)
                 known = " (known)" if record.kind is Kind.KNOWN else ""
-                self._err.print(f"  run {search.runs:<3} {name}  {said}{known}  {self._outlook(search)}", markup=False)
+                self._err.print(f"  run {search.runs:<3} {name}  {said}{known}  {self._outlook(search)}")
 
     def verdict(self, search: LocalSearch, verdict: Verdict) -> None:
         """The answer for people."""
@@ -271,7 +271,7 @@ class Display:
         return info.short
 
     def _tell(self, line: str) -> None:
-        self._out.print(line, markup=False)
+        self._out.print(line)
 
 
 def _count(number: int, what: str) -> str:

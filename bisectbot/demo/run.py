@@ -14,6 +14,7 @@ import yaml
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 from rich.console import Console
+from rich.text import Text
 
 from bisectbot.config import Config, load
 from bisectbot.demo.calibrate import Noise, calibrate
@@ -74,18 +75,19 @@ class Display:
     """What is happening: one line for each event, and in a terminal a live line below."""
 
     def __init__(self, *, quiet: bool) -> None:
-        self.console = Console(stderr=quiet, highlight=False)
+        self.console = Console(stderr=quiet, highlight=False, markup=False, emoji=False)
         self._started = time.monotonic()
         self._status = self.console.status("") if self.console.is_terminal else None
         if self._status is not None:
             self._status.start()
 
     def say(self, text: str) -> None:
-        self.console.print(f"[dim]{time.monotonic() - self._started:5.1f} s[/dim]  {text}", soft_wrap=True)
+        since = f"{time.monotonic() - self._started:5.1f} s"
+        self.console.print(Text.assemble((since, "dim"), "  ", text), soft_wrap=True)
 
     def now(self, text: str) -> None:
         if self._status is not None:
-            self._status.update(text)
+            self._status.update(Text(text))
 
     def end(self) -> None:
         if self._status is not None:
@@ -275,8 +277,8 @@ def _conclude(display: Display, config: Config, made: Made, ending: Ending, sink
     display.end()
     out = display.console
     if sink.mails:
-        out.print("\n[bold]The mail[/bold]\n")
-        out.print(readable(sink.mails[0]), markup=False, soft_wrap=True)
+        out.print("\nThe mail\n", style="bold")
+        out.print(readable(sink.mails[0]), soft_wrap=True)
     verdict = "right" if ending.right else "WRONG" if ending.found else f"none ({ending.state})"
     probability = f", probability {ending.probability:.3f}" if ending.probability is not None else ""
     out.print(f"planted  {made.culprit}")

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, joinedload
 
-from bisectbot.errors import UserError
+from bisectbot.errors import BisectbotError, UserError
 from bisectbot.mail.message import Kind
 from bisectbot.service.claims import host_lease
 from bisectbot.service.commands import number
 from bisectbot.service.context import Context
 from bisectbot.service.searches import Loaded, load
 from bisectbot.service.verdicts import verdict_of, verification_of
+from bisectbot.source.history import facts
 from bisectbot.store import leases
 from bisectbot.store.database import now
 from bisectbot.store.tables import (
@@ -286,9 +287,8 @@ def bisection_status(context: Context, word: str) -> BisectionStatus:
         culprit = name(verdict.culprit) if verdict and verdict.culprit is not None else ""
         estimate = loaded.search.estimate() if row.state is BisectionState.RUNNING else None
         ranking = sorted(loaded.search.posterior(), key=lambda pair: -pair[1])[:3]
-        subjects = _subjects(
-            session, [*(i.experiment.sha for i in loaded.experiments), *(name(node) for node, _ in ranking)]
-        )
+        shown = [*(i.experiment.sha for i in loaded.experiments), *(name(node) for node, _ in ranking)]
+        subjects = _subjects(context, session, shown)
         return BisectionStatus(
             line=_line(row, culprit),
             unit=row.kpi.unit,
@@ -302,9 +302,14 @@ def bisection_status(context: Context, word: str) -> BisectionStatus:
         )
 
 
-def _subjects(session: Session, shas: list[str]) -> dict[str, str]:
+def _subjects(context: Context, session: Session, shas: list[str]) -> dict[str, str]:
+    """From the database, and for commits that nothing was measured of yet from the mirror, if it is on this machine."""
     query = select(Commit.sha, Commit.subject).where(Commit.sha.in_(shas))
-    return dict(session.execute(query).all())
+    known: dict[str, str] = dict(session.execute(query).all())
+    try:
+        return known | {info.sha: info.subject for info in facts(context.mirror.git, sorted(set(shas) - {"", *known}))}
+    except BisectbotError:
+        return known
 
 
 def _experiments(row: Bisection, loaded: Loaded, subjects: dict[str, str]) -> Iterator[ExperimentLine]:
