@@ -54,16 +54,21 @@ class Posterior:
     pair_weight: Floats
 
     def of_commits(self) -> Floats:
-        """Probability that a commit made the change, or the larger part of two that did."""
+        """Probability that a commit made the change, or of two that did is the one that is known better."""
+        density = self._involved() / self.class_mass
+        first, second = self.pairs.T
         share = self.weight.copy()
-        np.add.at(share, self.pairs.ravel(), np.repeat(self.pair_weight, 2) / 2)
+        np.add.at(share, np.where(density[first] >= density[second], first, second), self.pair_weight)
         return self.mass * (share / self.class_mass)[self.labels]
 
     def involved(self) -> Floats:
         """Probability that a commit made the change or one of two: sums to more than 1 where two did."""
+        return self.mass * (self._involved() / self.class_mass)[self.labels]
+
+    def _involved(self) -> Floats:
         share = self.weight.copy()
         np.add.at(share, self.pairs.ravel(), np.repeat(self.pair_weight, 2))
-        return self.mass * (share / self.class_mass)[self.labels]
+        return share
 
     @property
     def two(self) -> float:
