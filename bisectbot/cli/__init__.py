@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("serve", "Scheduler, web, broker and local workers in one process tree."),
     "scheduler": ("serve", "The scheduler alone."),
     "web": ("serve", "JSON API, metrics and the workers' endpoint alone."),
+    "chat": ("chat", "IRC, Matrix and answers that take long; --console: the commands of chat in a terminal."),
     "worker": ("serve", "A worker for one host, or for the build queue."),
     "bisect": ("bisect", "Find the commit that changed a benchmark in the repository you stand in."),
     "steps": ("steps", "The steps in a CSV or JSON series."),

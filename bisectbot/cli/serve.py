@@ -33,7 +33,7 @@ def serve(config_path: Path) -> None:
     config = load(config_path)
     open_context(config).database.upgrade()
     tree = Tree(config, config_path)
-    _on_termination(tree.stop)
+    on_termination(tree.stop)
     try:
         tree.start()
         tree.watch()
@@ -52,7 +52,7 @@ def scheduler(config_path: Path) -> None:
     context = open_context(load(config_path))
     _want_schema(context.database.current())
     process = Scheduler(context, new_instance())
-    _on_termination(process.stop)
+    on_termination(process.stop)
     process.run()
 
 
@@ -62,6 +62,9 @@ def web(config_path: Path) -> None:
     """JSON API, metrics and the workers' endpoint."""
     import uvicorn
 
+    from bisectbot.chat.commands import open_desk
+    from bisectbot.chat.safety import fetching
+    from bisectbot.chat.webhooks import create_app as create_chat
     from bisectbot.service.context import open_context
     from bisectbot.web.app import create_app
 
@@ -70,8 +73,10 @@ def web(config_path: Path) -> None:
     context = open_context(config)
     _want_schema(context.database.current())
     host, _, port = config.server.listen.rpartition(":")
+    app = create_app(context)
+    app.mount("/chat", create_chat(open_desk(context, fetching(config.chat.archives))))
     with _mail_comes_in(context):
-        uvicorn.run(create_app(context), host=host.strip("[]"), port=int(port), access_log=False, log_level="warning")
+        uvicorn.run(app, host=host.strip("[]"), port=int(port), access_log=False, log_level="warning")
 
 
 def _mail_comes_in(context: Context) -> AbstractContextManager[None]:
@@ -99,7 +104,9 @@ def _want_schema(current: bool) -> None:
         raise InfraError("the database schema is not this version's; run `bisectbot db upgrade`")
 
 
-def _on_termination(stop: Callable[[], None]) -> None:
+def on_termination(stop: Callable[[], None]) -> None:
+    """Call ``stop`` at SIGTERM and Ctrl-C."""
+
     def handler(*_: object) -> None:
         stop()
 

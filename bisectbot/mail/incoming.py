@@ -102,6 +102,11 @@ def read(raw: bytes, identity: Identity, *, delivered_to: str = "") -> Incoming:
     )
 
 
+def patch_of(raw: bytes) -> str:
+    """The first diff in a mail, whoever sent it; "" if it holds none."""
+    return _patch(email.message_from_bytes(raw, policy=compat32))
+
+
 def _sort(message: Message, sender: Mailbox | None, identity: Identity, *, bounced: bool) -> Sort:
     if bounced:
         return Sort.BOUNCE

@@ -46,7 +46,10 @@ from bisectbot.store.tables import (
 
 T = TypeVar("T", bound=Base)
 
-_KINDS = {"N": "run", "S": "step", "B": "bisection", "Q": "request", "R": "report", "U": "build", "M": "mail"}
+_KINDS = {
+    "N": "run", "S": "step", "B": "bisection", "Q": "request", "R": "report", "U": "build", "M": "mail",
+    "W": "subscription",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ class Asker:
     origin: str = "command line"
     raw: str = ""
     arguments: dict[str, Any] = field(default_factory=dict)
+    entries: list[str] = field(default_factory=list, compare=False)
+    """What was logged of it."""
 
     def __str__(self) -> str:
         return self.name
@@ -274,6 +279,7 @@ def retry_mail(context: Context, who: Who, word: str) -> str:
 def log(session: Session, who: Who, raw: str, outcome: str) -> None:
     """Append to the log of commands, in the transaction that carries the command out."""
     asker = who if isinstance(who, Asker) else Asker(who, raw=raw)
+    asker.entries.append(outcome)
     session.add(
         CommandLog(
             at=now(session),
