@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from itertools import count
@@ -17,14 +17,20 @@ from typing import Any
 from bisectbot.bisect import CommitGraph, Costs, Experiment, Search, State, Verdict
 from bisectbot.bisect.terms import Commit
 from bisectbot.errors import Untestable
+from bisectbot.jobs.assignment import BuildRecipe
+from bisectbot.report.model import Outcome as Told
+from bisectbot.service.proofs import judge
+from bisectbot.service.verdicts import ALIGNMENT, REVERT, Proof, Verification, after, concluded
 from bisectbot.source.git import Git
 from bisectbot.source.history import changes, commits, facts
 from bisectbot.source.merged import merged
 from bisectbot.source.replay import Kind, replay
+from bisectbot.source.reverted import reapplied, reverted
 from tests.scenarios.lab import BOOT, RUN, Lab, Lost
 from tests.scenarios.naive import Naive
 from tests.scenarios.world import Image
 
+RECIPE = BuildRecipe("any", "command")
 LIMIT = 400  # experiments; no scenario comes near
 
 
@@ -45,6 +51,9 @@ class Rule(Enum):
     REPLAY = "two days of a rebuilt branch are compared along the replay line"
     CHANGES = "results belong to what a commit does, not to its id"
     KEPT = "heads are kept under refs of our own"
+    REVERT = "who is named is taken back on top of the bad end"
+    ALIGNED = "small effects are measured again with forced alignment"
+    OPTIONS = "the configurations of the two sides are compared"
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,7 @@ class Outcome:
     experiments: int
     spent: float
     lost: dict[str, int]  # troubles per host
+    label: str = ""  # what is to be said of the culprit besides
 
     @property
     def state(self) -> State:
@@ -101,6 +111,7 @@ class Bisection:
     hosts: int = 1
     rebuilt: bool = False  # a branch like linux-next: compare along the replay line
     seed: int = 0
+    aligned: Callable[[str], Image] | None = None  # a build with forced alignment; given: who is named is verified
     notebook: list[Record] = field(default_factory=list)
 
     def run(self, upto: int = LIMIT) -> Outcome:
@@ -117,7 +128,10 @@ class Bisection:
             if self._environment() != before and Rule.EPOCHS in self.rules:
                 for end in self._ends:  # nothing measured before can be compared with what comes
                     self._do(search, Experiment(end, 2), hosts[0])
-        return self._outcome(search.verdict())
+        verdict = search.verdict()
+        if verdict.state is State.CULPRIT and self.aligned is not None:
+            return self._verified(verdict, self.aligned)
+        return self._outcome(verdict)
 
     def _environment(self) -> int:
         return max((record.environment for record in self.notebook), default=0)
@@ -263,8 +277,51 @@ class Bisection:
                     break
             self._built[near] = image.signature
 
+    # -- after the search -----------------------------------------------------------------------------------
+
+    def _verified(self, verdict: Verdict, aligned: Callable[[str], Image]) -> Outcome:
+        """What the service makes of a verdict: `bisectbot.service.proofs` and `verdicts`, on the lab's hosts."""
+        assert verdict.culprit is not None
+        assert verdict.effect is not None
+        culprit = self._nodes[verdict.culprit].sha
+        parent = self._nodes[self.parents[verdict.culprit][0]].sha
+        proofs = []
+        if Rule.REVERT in self.rules:
+            without = reverted(self.git, culprit, self.bad)
+            sides = (without, reapplied(self.git, culprit, without))
+            proofs.append(self._prove(Proof(REVERT, *sides, RECIPE, 0, 0, verdict.effect), self.image))
+        if Rule.ALIGNED in self.rules and abs(verdict.effect) < 5.0:
+            proofs.append(self._prove(Proof(ALIGNMENT, parent, culprit, RECIPE, 0, 0, verdict.effect), aligned))
+        told = concluded(verdict, Verification(proofs=tuple(proofs)))
+        held = {proof.name for proof in proofs if proof.check and proof.check.outcome is Told.REFUTED}
+        label = "layout" if ALIGNMENT in held else "no mechanism" if len(proofs) > 1 else ""
+        options = self.image(culprit).options - self.image(parent).options
+        if Rule.OPTIONS in self.rules and options:
+            label = ", ".join(sorted(options))
+        return replace(self._outcome(after(verdict, told)), label=label)
+
+    def _prove(self, proof: Proof, image: Callable[[str], Image]) -> Proof:
+        search = Search(
+            CommitGraph.linear(2),
+            [0],
+            1,
+            effect=proof.effect,
+            budget_s=20_000.0,
+            costs=Costs(boot_s=BOOT, run_s=RUN),
+            seed=self.seed,
+        )
+        sides: tuple[list[float], list[float]] = ([], [])
+        while (check := judge(proof, search.verdict(), sides, "")) is None:
+            for planned in search.plan(idle=1):
+                assert isinstance(planned.commit, int)
+                got = self.lab.boot("host-0", image((proof.good, proof.bad)[planned.commit]).level, planned.runs)
+                search.observe(planned.commit, got.values, host="host-0", boot=next(self._boots), at=self.lab.now)
+                sides[planned.commit].extend(got.values)
+        return replace(proof, check=check)
+
     def _outcome(self, verdict: Verdict) -> Outcome:
-        suspects = [self._nodes[place] for place in verdict.suspects]
+        told = verdict.suspects if verdict.state is not State.NO_SINGLE_CULPRIT else ()
+        suspects = [self._nodes[place] for place in told]
         kinds = {node.kind for node in suspects}
         return Outcome(
             verdict=verdict,

@@ -40,6 +40,8 @@ class Case:
     effect: float | None = -8.0
     budget: float | None = None
     rebuilt: bool = False
+    verify: bool = False  # who is named is taken back, and small effects are built with forced alignment
+    label: str = ""
     seed: int = 1
 
 
@@ -107,6 +109,31 @@ def comments_around(world: World) -> Ends:
     for number in range(5, 9):
         tip = world.commit([tip], {f"doc/{number}": "x\n"})
     return Ends(1, world.line(6, tip), frozenset({culprit}))
+
+
+def moved_code(world: World) -> Ends:
+    """A commit moves code; another build, in which everything lies on a boundary, is as fast as before."""
+    culprit = world.commit([world.line(9)], {"perf/moved": "-3 unless aligned\n"})
+    return Ends(1, world.line(8, culprit), frozenset({culprit}))
+
+
+def shared_cache_line(world: World) -> Ends:
+    """A commit moves two fields onto one cache line: nothing that it touches got slower, and alignment helps not."""
+    culprit = world.effect([world.line(12)], -3.0)
+    return Ends(1, world.line(5, culprit), frozenset({culprit}))
+
+
+def option_appears(world: World) -> Ends:
+    """A commit in mid-range adds an option, on by default; further back the configuration cannot have it."""
+    culprit = world.commit([world.line(7)], {"option/DEBUG_LOCKS": "y\n", "perf/locks": "-8\n"})
+    return Ends(1, world.line(9, culprit), frozenset({culprit}))
+
+
+def kept_down(world: World) -> Ends:
+    """A commit slows, a later one does the same in another way: taking the first back helps nobody."""
+    culprit = world.commit([world.line(6)], {"perf/first": "-8 unless rework\n"})
+    rework = world.commit([world.line(5, culprit)], {"part/rework": "x\n", "perf/rework": "-8\n"})
+    return Ends(1, world.line(4, rework))
 
 
 def prerequisite(world: World) -> Ends:
@@ -356,6 +383,20 @@ CASES = [
         (Rule.EPOCHS, Rule.NOISE),
         faults=Faults(epoch=1_600.0, shift=-8.0),
         seed=1,
+    ),
+    Case("code moved, and with it its alignment", moved_code, Rule.ALIGNED, verify=True, label="layout", effect=-3.0),
+    Case(
+        "two fields share a cache line", shared_cache_line, Rule.ALIGNED, verify=True, label="no mechanism", effect=-3.0
+    ),
+    Case("an option appears in mid-range", option_appears, Rule.OPTIONS, verify=True, label="option/DEBUG_LOCKS"),
+    Case(
+        "a later commit keeps the level down",
+        kept_down,
+        Rule.REVERT,
+        verify=True,
+        state=State.NO_SINGLE_CULPRIT,
+        kind="",
+        seed=2,
     ),
     Case("patch B needs patch A", prerequisite, Rule.NOISE, noise=NOISY, seed=9),
     Case("undone later in its own series", undone_later, Rule.NOISE, noise=NOISY, seed=9),

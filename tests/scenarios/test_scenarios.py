@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -41,6 +41,7 @@ def _bisection(
         seed=case.seed,
         rebuilt=case.rebuilt,
         notebook=notebook,
+        aligned=partial(world.image, aligned=True) if case.verify else None,
     )
 
 
@@ -49,13 +50,14 @@ def _right(case: Case, ends: Ends, world: World, outcome: Outcome) -> bool:
         return outcome.state is case.state  # nobody is named
     named, others = ({world.number(sha) for sha in shas} for shas in (outcome.named, outcome.others))
     right = named == ends.named and others == ends.others
-    return right and outcome.state is case.state and outcome.kind == case.kind
+    return right and outcome.state is case.state and outcome.kind == case.kind and outcome.label == case.label
 
 
 def _say(case: Case, ends: Ends, world: World, outcome: Outcome) -> str:
     named, others = (sorted(world.number(sha) for sha in shas) for shas in (outcome.named, outcome.others))
     wanted = f"{case.state} {sorted(ends.named)} {sorted(ends.others)}"
-    return f"{outcome.state} {outcome.kind} {named} {others} ({outcome.verdict.reason}), wanted {wanted}"
+    told = f"{outcome.state} {outcome.kind} {outcome.label} {named} {others}"
+    return f"{told} ({outcome.verdict.reason}), wanted {wanted} {case.label}"
 
 
 @cache

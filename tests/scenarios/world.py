@@ -1,14 +1,16 @@
 """Histories whose performance is written in their files, so that any commit, merge or replay of them has its own.
 
 In a tree, ``perf/NAME`` holds an effect in percent; ``perf/NAME`` with ``-8 needs a b`` counts only where ``part/a``
-and ``part/b`` are there. A file ``broken`` does not build, ``panic`` does not boot; what lies in ``doc/`` or ``Next/``
-is not compiled. Commits have numbers; `World.sha` knows their ids, which `World.rebuild` changes, all of them.
+and ``part/b`` are there, with ``-8 unless c`` only where ``part/c`` is not; ``aligned`` is such a part of a build with
+forced alignment. ``option/NAME`` is an option of the configuration, on wherever it is there. A file ``broken`` does not
+build, ``panic`` does not boot; what lies in ``doc/`` or ``Next/`` is not compiled. Commits have numbers; `World.sha`
+knows their ids, which `World.rebuild` changes, all of them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +30,7 @@ class Image:
     level: float
     builds: bool
     boots: bool
+    options: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class World:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._commits: list[_Commit] = []
-        self._images: dict[str, Image] = {}
+        self._images: dict[tuple[str, bool], Image] = {}
         self._texts: dict[str, str] = {}
         self._trees: dict[int, dict[str, Content | Late]] = {}
         self._dates: dict[int, int] = {}
@@ -119,26 +122,30 @@ class World:
         """The number of a commit of this history; 0 for any other."""
         return self._shas.index(sha) + 1 if sha in self._shas else 0
 
-    def image(self, sha: str) -> Image:
-        """What a build of this commit would be, read from its tree."""
-        if sha not in self._images:
-            self._images[sha] = self._build(sha)
-        return self._images[sha]
+    def image(self, sha: str, *, aligned: bool = False) -> Image:
+        """What a build of this commit would be, read from its tree; with its functions ``aligned`` if so wanted."""
+        if (sha, aligned) not in self._images:
+            self._images[sha, aligned] = self._build(sha, aligned)
+        return self._images[sha, aligned]
 
-    def _build(self, sha: str) -> Image:
+    def _build(self, sha: str, aligned: bool) -> Image:
         rows = [line.split("\t", 1) for line in self.git.run("ls-tree", "-r", sha).splitlines()]
         blobs = {path: words.split()[2] for words, path in rows}
         compiled = "".join(f"{path} {blob}\n" for path, blob in blobs.items() if not path.startswith(("doc/", "Next/")))
-        effects = [self._effect(blob, blobs) for path, blob in blobs.items() if path.startswith("perf/")]
+        there = {*blobs, "part/aligned"} if aligned else set(blobs)
+        effects = [self._effect(blob, there) for path, blob in blobs.items() if path.startswith("perf/")]
         return Image(
             signature=hashlib.sha256(compiled.encode()).hexdigest(),
             level=BASE * (1 + sum(effects) / 100),
             builds="broken" not in blobs,
             boots="panic" not in blobs,
+            options=frozenset(path for path in blobs if path.startswith("option/")),
         )
 
-    def _effect(self, blob: str, there: Mapping[str, str]) -> float:
+    def _effect(self, blob: str, there: Collection[str]) -> float:
         if blob not in self._texts:
             self._texts[blob] = self.git.run("cat-file", "blob", blob)
-        percent, _, needs = self._texts[blob].partition(" needs ")
-        return float(percent) if all(f"part/{part}" in there for part in needs.split()) else 0.0
+        text, _, unless = self._texts[blob].partition(" unless ")
+        percent, _, needs = text.partition(" needs ")
+        there = {path.removeprefix("part/") for path in there if path.startswith("part/")}
+        return float(percent) if there.issuperset(needs.split()) and there.isdisjoint(unless.split()) else 0.0
