@@ -10,7 +10,7 @@ import itertools
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -19,7 +19,7 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from bisectbot.chatconfig import Chat
 from bisectbot.errors import UserError
-from bisectbot.jobs.assignment import BuildRecipe, Job, KernelRecipe
+from bisectbot.jobs.assignment import BuildRecipe, Job, KernelRecipe, Source
 from bisectbot.jobs.hosts import Host as HostFacts
 from bisectbot.jobs.kpi import Better, Kpi
 from bisectbot.jobs.library import Library
@@ -105,11 +105,11 @@ class Build(Section):
     def _names(self) -> list[str]:
         return [name for name in (self.kconfig, *self.fragments) if name]
 
-    def read(self, folder: Path) -> None:
-        """Take the files that are named out of ``folder``, as they are now. Raises OSError, ValueError."""
+    def read(self, folders: Sequence[Path]) -> None:
+        """Take the files that are named out of the first of ``folders`` that has them. Raises OSError, ValueError."""
         for name in self._names:
-            file = folder / f"{name}.config"
-            if file.is_file():
+            files = (folder / f"{name}.config" for folder in folders)
+            if file := next((file for file in files if file.is_file()), None):
                 self._fragments[name] = file.read_text(encoding="utf-8")
 
     @property
@@ -142,6 +142,26 @@ class KpiSpec(Section):
     least_effect: float | None = Field(None, gt=0, description="percent")
 
 
+class SourceSpec(Section):
+    """One of three: a git ``url`` with its ``commit``, a tarball's with its ``sha256``, a distribution's package."""
+
+    url: str = Field("", pattern=r"^((https?|file|git|ssh)://\S+|/\S+)?$")
+    commit: str = Field("", pattern=r"^([0-9a-f]{40})?$")
+    sha256: str = Field("", pattern=r"^([0-9a-f]{64})?$")
+    package: str = Field("", pattern=r"^([a-z0-9][a-z0-9.+-]+(=\S+)?)?$")
+    build: str = ""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if bool(self.url) == bool(self.package) or (self.url and bool(self.commit) == bool(self.sha256)):
+            raise ValueError("give a url with its commit (git) or its sha256 (tarball), or a package")
+        return self
+
+    @property
+    def source(self) -> Source:
+        return Source(self.url, self.commit, self.sha256, self.package, self.build)
+
+
 Values = str | int | float | list[str | int | float]
 
 
@@ -168,6 +188,8 @@ class JobSpec(Section):
     runs: int = Field(3, ge=1, le=100, description="per head")
     timeout: Seconds = 600.0
     output_limit: int = Field(16 * 2**20, ge=1024)
+    monitors: tuple[Name, ...] | None = Field(None, description="what is recorded beside it")
+    source: SourceSpec | None = Field(None, description="where hosts get the benchmark from")
 
     def units(self, name: str, group: str, folder: Path) -> list[Job]:
         """The jobs for one host group, one per combination of parameters.
@@ -221,6 +243,8 @@ class JobSpec(Section):
             timeout_s=self.timeout,
             output_limit=self.output_limit,
             broad=self.broad,
+            monitors=self.monitors,
+            source=self.source.source if self.source else None,
         )
 
 
@@ -523,7 +547,7 @@ class _Check:
             text = f"builds.{name}.compiler: expected gcc, gcc-12, clang or llvm-14, found {build.compiler!r}"
             self.tell(("builds", name, "compiler"), text)
         try:
-            build.read(folder)
+            build.read([folder, *(each / "kconfigs" for each in job_folders())])
         except (OSError, ValueError) as error:
             self.tell(("builds", name, "fragments"), f"builds.{name}.fragments: {folder} cannot be read: {error}")
             return

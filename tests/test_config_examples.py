@@ -96,6 +96,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "trees.NAME.branches.BRANCH": config.Branch,
     "builds.NAME": config.Build,
     "jobs.NAME": config.JobSpec,
+    "jobs.NAME.source": config.SourceSpec,
     "jobs.NAME.kpis.STAT": config.KpiSpec,
     "bisection": config.BisectionPolicy,
     "costs": config.CostsSpec,

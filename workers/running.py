@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
 
 from bisectbot.errors import InfraError, Untestable
-from bisectbot.jobs.assignment import Heartbeat, RunAssignment, RunClaim
+from bisectbot.jobs import wire
+from bisectbot.jobs.assignment import Heartbeat, Job, RunAssignment, RunClaim
 from bisectbot.results.delivery import BootRecord, Outcome, RunDelivery
 from bisectbot.results.logs import read_logs
 from bisectbot.results.output import Reading
 from workers import benchmarks, monitors
 from workers.archive import Archives
-from workers.benchmarks import Benchmark
+from workers.benchmarks import Benchmark, Output
+from workers.benchmarks.base import last_line
+from workers.benchmarks.source import FAILED as NOT_INSTALLED
+from workers.benchmarks.source import installed
 from workers.client import Client
-from workers.hosts import Host, Program
+from workers.hosts import RESULTS, Host, Program
 from workers.lease import Lease
 from workers.process import Cut, Ended, Stop
 from workers.station import Station
@@ -77,7 +82,8 @@ class _Run:
             archives = Archives(self.station.folder / "archives")
             archive = archives.get(self.assignment.artifact, self.client)
             benchmark = benchmarks.find(self.assignment.job.benchmark)
-            program = benchmark.program(self.assignment.job)
+            job = self.assignment.job
+            program = installed(monitors.beside(benchmark.program(job), job), job)
             self.boot = self.host.prepare(self.assignment, program, archive, self.stop)
             return self._measure(benchmark, program)
         except Untestable as error:
@@ -94,19 +100,22 @@ class _Run:
         job = self.assignment.job
         environment = self.host.facts()
         stdout, stderr = self.desk / "stdout", self.desk / "stderr"
-        with monitors.around(self.host, self.desk) as watched:
-            self.started = self.station.clock.now()
-            ended = self.host.run(self.assignment, program, stdout, stderr, stop=self.stop, hold=self.hold)
-        watched.logs |= self.host.results()
-        self.files |= {"stdout": stdout, "stderr": stderr, **watched.logs}
+        self.files |= _records(job, program, self.desk)
+        self.started = self.station.clock.now()
+        ended = self.host.run(self.assignment, program, stdout, stderr, stop=self.stop, hold=self.hold)
+        results = self.host.results()
+        logs = monitors.logs(results, job, self.desk)
+        self.files |= {"stdout": stdout, "stderr": stderr, **logs}
+        if ended.status == NOT_INSTALLED and job.source:
+            raise InfraError(f"{self.station.name}: {last_line(stderr)}")
         if disturbed := self.host.disturbed():
             raise InfraError(f"{self.station.name}: {disturbed}; the run is discarded")
         if self.host.facts() != environment:
             raise InfraError(f"{self.station.name}: the environment changed during the run")
-        reading = _cut(self.assignment, ended) or benchmark.read(job, ended, stdout, stderr)
+        reading = _cut(self.assignment, ended) or benchmark.read(job, ended, Output(stdout, stderr, results))
         if ended.left:
             log.warning("processes left behind were killed", run=self.assignment.run, count=ended.left)
-        recorded = read_logs(watched.logs)
+        recorded = read_logs(logs)
         for warning in recorded.warnings:
             log.warning("a monitor's log was not read whole", run=self.assignment.run, what=warning)
         reading = replace(reading, stats=(*reading.stats, *recorded.stats.items()))
@@ -128,6 +137,19 @@ class _Run:
             host_s=round(self.station.clock.monotonic() - self.began, 3),
             boots=self.host.boots(),
         )
+
+
+def _records(job: Job, program: Program, desk: Path) -> dict[str, Path]:
+    """What somebody needs who wants to do the run again: the job, and the lines that were run."""
+    files = {name: desk / name for name in ("job.json", "reproduce.sh")}
+    files["job.json"].write_bytes(wire.encode(job))
+    told = {
+        RESULTS: "$(mktemp -d)",
+        **{name: shlex.quote(value) for name, value in sorted(program.environment.items())},
+    }
+    exports = "".join(f"export {name}={value}\n" for name, value in told.items())
+    files["reproduce.sh"].write_text(f"#!/bin/sh\n{exports}\n{program.line}", encoding="utf-8")
+    return files
 
 
 def _cut(assignment: RunAssignment, ended: Ended) -> Reading | None:

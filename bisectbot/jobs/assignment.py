@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bisectbot.jobs.kpi import Kpi
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a host gets a benchmark: a git ``url`` at a ``commit`` (40 hex), a tarball's with its ``sha256``, or a
+    distribution's ``package`` (``NAME`` or ``NAME=VERSION``). ``build`` is a shell line in its folder."""
+
+    url: str = ""
+    commit: str = ""
+    sha256: str = ""
+    package: str = ""
+    build: str = ""
 
 
 @dataclass(frozen=True)
@@ -17,6 +29,7 @@ class Job:
     the adapter wants one. ``parameters`` are as reports show them (``nr_task`` 50%), ``params`` what they come to on
     the group's hosts (64), where that is known. ``timeout_s`` bounds one run in farm seconds, ``output_limit`` what
     it may print, in bytes. ``broad``: it stands for real use, as a micro-benchmark does not.
+    ``monitors`` are what is recorded beside it; None: what is usual. ``source`` is where the host gets it from.
     """
 
     name: str
@@ -30,16 +43,18 @@ class Job:
     output_limit: int = 16 * 2**20
     params: tuple[tuple[str, str], ...] = ()
     broad: bool = False
+    monitors: tuple[str, ...] | None = None
+    source: Source | None = None
 
 
 @dataclass(frozen=True)
 class KernelRecipe:
     """What the builder ``kernel`` is told besides.
 
-    A configuration begins with ``base``, a target of the tree's own Makefile (``x86_64_defconfig``), or "" for the first
-    of the ``fragments``. Those are (name, text), merged in their order. ``variant`` is a second build of the same code,
-    "" for the ordinary one; ``aligned`` puts every function, loop and jump target on a boundary of its own, so that
-    code which only moved behaves as before.
+    A configuration begins with ``base``, a target of the tree's own Makefile (``x86_64_defconfig``), or "" for the
+    first of the ``fragments``. Those are (name, text), merged in their order. ``variant`` is a second build of the same
+    code, "" for the ordinary one; ``aligned`` puts every function, loop and jump target on a boundary of its own, so
+    that code which only moved behaves as before.
     """
 
     base: str = ""
@@ -78,10 +93,6 @@ class BuildRecipe:
         if self.kernel:
             told += [self.kernel.base, self.kernel.fragments, self.kernel.arch, self.kernel.variant]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
-
-    def varied(self, variant: str) -> BuildRecipe:
-        """The same as another ``variant``. Only kernels have one; anything else is built as it was."""
-        return replace(self, kernel=replace(self.kernel, variant=variant)) if self.kernel else self
 
 
 @dataclass(frozen=True)

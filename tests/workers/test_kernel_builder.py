@@ -98,13 +98,19 @@ def test_only_what_changed_is_compiled_again(build: Build, linux: SmallLinux, tm
     assert built.signature
 
 
-def test_a_variant_is_another_build_of_the_same_code(build: Build):
-    aligned = RECIPE.varied("aligned")
-    assert aligned.digest() != RECIPE.digest()
-    assert build(aligned).signature != build().signature
+@pytest.mark.parametrize(
+    "other",
+    [replace(RECIPE, kernel=replace(TOLD, variant="aligned")), replace(RECIPE, environment=(("KCFLAGS", "-O1"),))],
+    ids=["aligned", "flags"],
+)
+def test_a_variant_is_another_build_of_the_same_code(build: Build, other: BuildRecipe):
+    assert other.digest() != RECIPE.digest()
+    assert build(other).signature != build().signature
+
+
+def test_a_variant_that_this_builder_does_not_know(build: Build):
     with pytest.raises(InfraError, match="older than the server"):
-        build(RECIPE.varied("upside-down"))
-    assert BuildRecipe("b", "command").varied("aligned") == BuildRecipe("b", "command")
+        build(replace(RECIPE, kernel=replace(TOLD, variant="upside-down")))
 
 
 def test_a_commit_that_does_not_build_is_untestable(build: Build, linux: SmallLinux):

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 from bisectbot.jobs.assignment import Job
 from bisectbot.results.output import Reading, read_kpis
+from workers.benchmarks.base import Output, variables
 from workers.hosts.base import Program
 from workers.process import Ended
 
 
 class CommandBenchmark:
     """``command: ./bench -t $nr_task`` with ``parameters: {nr_task: 4}``. A printed ``ops`` of testcase ``demo`` is
-    the stat ``demo.ops``, unless ``ops`` is itself the name of a KPI. Of a job file's parameters the variables hold
-    what they come to on the host: 64 for 50% of 128 CPUs."""
+    the stat ``demo.ops``, unless ``ops`` is itself the name of a KPI."""
 
     def program(self, job: Job) -> Program:
-        variables = {re.sub(r"\W", "_", name): value for name, value in (*job.parameters, *job.params)}
-        return Program(job.command, variables, job.timeout_s, job.output_limit)
+        return Program(job.command, variables(job), job.timeout_s, job.output_limit)
 
-    def read(self, job: Job, ended: Ended, stdout: Path, stderr: Path) -> Reading:  # noqa: ARG002
+    def read(self, job: Job, ended: Ended, output: Output) -> Reading:
         def full_name(name: str) -> str:
             return name if name.startswith(f"{job.testcase}.") else f"{job.testcase}.{name}"
 
-        text = stdout.read_text(encoding="utf-8", errors="replace")
+        text = output.stdout.read_text(encoding="utf-8", errors="replace")
         return read_kpis(text, ended.status, [kpi.name for kpi in job.kpis], full_name=full_name)

@@ -1,53 +1,70 @@
-"""What is recorded beside a run, one collector a file. A new one: a file with a class like `Monitor`, and its line
-here. A monitor's raw log is kept as the artifact of its name; `bisectbot.results.parsers` make numbers of it."""
+"""What is recorded beside a run, as LKP's monitors record it: `proc.py` the kernel's counters, `tools.py` programs that
+watch, `perf.py` its counters and profiles. A new one is a line in one of them, or a file and a line here.
+
+A monitor's raw log is kept as the artifact of its name; `bisectbot.results.parsers` make numbers of it. Monitors must
+not disturb the run and never fail it: what cannot be watched on a host is a line in the log ``monitors``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, Self
 
-from workers.hosts.base import Host
-from workers.monitors.files import FileMonitor
+from bisectbot.errors import InfraError
+from bisectbot.jobs.assignment import Job
+from workers.hosts.base import Program
+from workers.monitors.base import Monitor, Sampled, Snapshot, Tool
+from workers.monitors.logs import apart
+from workers.monitors.perf import PERF
+from workers.monitors.proc import SAMPLED, SNAPSHOTS
+from workers.monitors.script import PATIENCE_S, script
+from workers.monitors.tools import TIME, TOOLS
 
-__all__ = ["MONITORS", "Monitor", "around"]
+__all__ = ["MONITORS", "USUAL", "Monitor", "Sampled", "Snapshot", "Tool", "beside", "find", "logs"]
+
+MONITORS: Mapping[str, Monitor] = {monitor.name: monitor for monitor in (*SAMPLED, *SNAPSHOTS, TIME, *TOOLS, *PERF)}
+CHEAP = tuple(monitor.name for monitor in (*SAMPLED, *SNAPSHOTS, TIME))
+"""Those of a job that names none and does not say that it runs for `LONG_S` or more: to start the others takes time."""
+USUAL = (*CHEAP, "vmstat", "mpstat", "iostat", "turbostat", "perf-stat", "perf-profile")
+"""Those of a job that names none. perf-sched and perf-c2c slow down what they watch: they run where a job asks."""
+LONG_S = 20
+
+_LENGTHS = ("runtime", "testtime", "period")
 
 
-class Monitor(Protocol):
-    """Looks at the host; must not disturb the run, and never fails it."""
-
-    name: str
-
-    def sample(self, host: Host) -> str:
-        """One look, as it is appended to the raw log; "" if there is nothing to see on this host."""
-
-
-MONITORS: tuple[Monitor, ...] = (
-    FileMonitor("proc-vmstat", "/proc/vmstat"),
-    FileMonitor("meminfo", "/proc/meminfo"),
-)
+def find(names: Iterable[str]) -> list[Monitor]:
+    """The monitors of these names. Raises InfraError: this worker is older than the job."""
+    wanted = list(names)
+    unknown = [name for name in wanted if name not in MONITORS]
+    if unknown:
+        raise InfraError(f"no monitor {unknown[0]!r} in this worker; there are: {', '.join(MONITORS)}")
+    return [MONITORS[name] for name in wanted]
 
 
-class around:  # noqa: N801 - reads as the block that it opens
-    """``with around(host, folder):`` looks before and after; the logs are then ``logs`` (name → file)."""
+def beside(program: Program, job: Job) -> Program:
+    """``program`` with the job's monitors around it."""
+    chosen = _chosen(job)
+    if not chosen:
+        return program
+    told = {"BISECTBOT_LINE": program.line, "BISECTBOT_RUNTIME": str(_length(job))}
+    environment = {**program.environment, **told}
+    return replace(program, line=script(chosen), environment=environment, timeout_s=program.timeout_s + PATIENCE_S)
 
-    def __init__(self, host: Host, folder: Path, monitors: Sequence[Monitor] = MONITORS) -> None:
-        self.logs: dict[str, Path] = {}
-        self._host = host
-        self._folder = folder
-        self._monitors = monitors
 
-    def __enter__(self) -> Self:
-        self._look()
-        return self
+def logs(results: Mapping[str, Path], job: Job, folder: Path) -> dict[str, Path]:
+    """The raw logs by monitor, from what a run left in its results; some are written into ``folder``."""
+    return apart(results, _chosen(job), folder)
 
-    def __exit__(self, *failure: object) -> None:
-        self._look()
 
-    def _look(self) -> None:
-        for monitor in self._monitors:
-            sample = monitor.sample(self._host)
-            if sample:
-                file = self.logs.setdefault(monitor.name, self._folder / monitor.name)
-                with file.open("a", encoding="utf-8") as log:
-                    log.write(sample)
+def _chosen(job: Job) -> list[Monitor]:
+    if job.monitors is not None:
+        return find(job.monitors)
+    return find(USUAL if _length(job) >= LONG_S else CHEAP)
+
+
+def _length(job: Job) -> int:
+    """How long the job says that it will run, in whole seconds, 0 if it does not say."""
+    values = dict((*job.parameters, *job.params))
+    text = next((values[name] for name in _LENGTHS if name in values), "")
+    return int(text) if text.isdigit() else 0
