@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,11 +25,13 @@ LARGEST = 10_000_000  # octets
 def listening(listen: str, drop: Maildir, identity: Identity) -> Iterator[None]:
     """Take mail for us at ``listen`` (HOST:PORT) into ``drop``. Raises UserError if somebody else listens there."""
     host, _, port = listen.rpartition(":")
-    server = _Server(_Drop(drop, identity), hostname=host.strip("[]"), port=int(port))
+    host = host.strip("[]")
     try:
-        server.start()
+        socket.create_server((host, int(port)), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
     except OSError as error:
         raise UserError(f"mail.inbox.lmtp: cannot listen at {listen}: {error.strerror}; choose another port") from error
+    server = _Server(_Drop(drop, identity), hostname=host, port=int(port))
+    server.start()
     try:
         yield
     finally:

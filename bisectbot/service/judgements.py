@@ -39,9 +39,9 @@ def judge(session: Session, report: Report, judged: Judged, who: str, why: str) 
     return row
 
 
-def standing(session: Session, report: Report) -> Judgement | None:
+def standing(session: Session, report: int) -> Judgement | None:
     """The opinion on one report that holds, None if nobody has one."""
-    query = select(Judgement).filter_by(report_id=report.id).order_by(Judgement.id.desc()).limit(1)
+    query = select(Judgement).filter_by(report_id=report).order_by(Judgement.id.desc()).limit(1)
     return session.execute(query).scalar_one_or_none()
 
 

@@ -11,18 +11,31 @@ from typing import Any
 
 from sqlalchemy import select, update
 
+from bisectbot.jobs import wire
 from bisectbot.mail.gate import Contents
 from bisectbot.report.model import Commit, Tree
 from bisectbot.report.model import Report as ReportModel
 from bisectbot.report.render import render_mail
 from bisectbot.report.twin import to_json
+from bisectbot.service import catalog
 from bisectbot.service.context import Context
 from bisectbot.service.post import letters
 from bisectbot.service.post.concerned import concerned
 from bisectbot.service.report import post
 from bisectbot.service.send import send
 from bisectbot.store.database import now
-from bisectbot.store.tables import Change, Outbox, OutboxState, Reply, Report, ReportState
+from bisectbot.store.tables import (
+    Bisection,
+    BisectionState,
+    Change,
+    Finding,
+    Kpi,
+    Outbox,
+    OutboxState,
+    Reply,
+    Report,
+    ReportState,
+)
 from tests.mail.servers import Received, Script, smtp_server
 from tests.report import samples
 from tests.support.lab import BRANCH, TREE, Lab
@@ -114,6 +127,31 @@ class Office:
             post(self.context, session, report, draft)
             self.written.append(report.id)
             return report.id
+
+    def found(self, report: int, *stats: str) -> None:
+        """A later bisection finds that a report's change moved other stats too."""
+        lab = self.lab
+        with self.context.database.write() as session:
+            job = catalog.job_row(session, lab.config.units("bench")[0])
+            session.flush()
+            kpi = session.execute(select(Kpi).filter_by(job_id=job.id)).scalar_one()
+            bisection = Bisection(
+                tree=TREE,
+                job_id=job.id,
+                kpi_id=kpi.id,
+                good="a" * 40,
+                bad="b" * 40,
+                recipe={},
+                settings={},
+                state=BisectionState.DONE,
+                created=now(session),
+                reported=True,
+            )
+            session.add(bisection)
+            session.flush()
+            changed = [wire.to_plain(replace(samples.finding(-4.5), stat=stat)) for stat in stats]
+            row = Finding(report_id=report, bisection_id=bisection.id, created=now(session), changed=changed)
+            session.add(row)
 
     def row(self, report: int | None = None, kind: str = "report") -> Outbox:
         """The newest letter of a kind (about a report)."""

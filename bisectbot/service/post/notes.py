@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from bisectbot.mail.message import Kind
-from bisectbot.mail.policy import Matter
+from bisectbot.mail.policy import Matter, Rung
 from bisectbot.mail.recipients import Recipients
 from bisectbot.service.context import Context
 from bisectbot.service.post.letters import Draft, put
@@ -25,7 +25,7 @@ def note(context: Context, session: Session, key: str, subject: str, lines: list
     """Tell the operators once; ``key`` names the occasion. False if they have been told."""
     time = now(session)
     body = "".join(f"{line}\n" for line in [*lines, "", "-- ", "bisectbot, to its operators"])
-    matter = Matter(Kind.NOTE, tree="", testcase="", recipients=Recipients(()))
+    matter = Matter(Kind.NOTE, tree="", testcase="", recipients=Recipients(()), thread_rung=Rung.OPERATORS)
     written = put(context, session, Draft(f"note/{key}", f"bisectbot: {subject}", body, matter), time)
     if written is not None:
         written.held = []

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import structlog
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session
+from sqlalchemy import exists, func, or_, select
+from sqlalchemy.orm import Session, aliased
 
 from bisectbot.jobs import wire
 from bisectbot.mail import sequel
@@ -34,6 +34,7 @@ from bisectbot.store.tables import Finding, Judged, Judgement, Outbox, OutboxSta
 log = structlog.get_logger()
 
 _STOPPABLE = {OutboxState.DRAFT, OutboxState.AWAITING_APPROVAL, OutboxState.QUEUED, OutboxState.DEFERRED}
+_CORRECTABLE = (Kind.REPORT.value, Kind.FOLLOWUP.value)
 _UNDER_WAY = {*_STOPPABLE, OutboxState.SENDING}
 
 
@@ -51,10 +52,8 @@ def seen_in(session: Session, report: int, place: str, sha: str, *, exact: bool 
 def sequels(context: Context) -> int:
     """Write every addendum and correction that is due; returns how many."""
     with context.database.read() as session:
-        findings = select(Finding.report_id).where(~Finding.told)
-        sightings = select(Sighting.report_id).where(~Sighting.told)
-        more = sorted({*session.execute(findings).scalars(), *session.execute(sightings).scalars()})
-        wrong = sorted(set(session.execute(select(Judgement.report_id).filter_by(judged=Judged.WRONG)).scalars()))
+        wrong = _uncorrected(session)
+        more = [report for report in _with_more(session) if _may_follow(context, session, report) is not None]
     written = 0
     for report in wrong:
         with context.database.write() as session:
@@ -65,22 +64,35 @@ def sequels(context: Context) -> int:
     return written
 
 
+def _with_more(session: Session) -> list[int]:
+    """Reports that have left, with something that is not told yet."""
+    findings = select(Finding.report_id).where(~Finding.told)
+    sightings = select(Sighting.report_id).where(~Sighting.told)
+    query = select(Report.id).where(
+        Report.state == ReportState.RELEASED, or_(Report.id.in_(findings), Report.id.in_(sightings))
+    )
+    return list(session.execute(query.order_by(Report.id)).scalars())
+
+
+def _may_follow(context: Context, session: Session, report: int) -> Outbox | None:
+    """The thread's first letter, if another one may follow it now."""
+    first = first_letter(session, report)
+    opinion = standing(session, report)
+    last = rules.last_in_thread(session, report)
+    if first is None or last is None or (opinion and opinion.judged in {Judged.WRONG, Judged.DUPLICATE}):
+        return None
+    if context.clock.farm(now(session) - last) < WEEK:
+        return None
+    under_way = select(Outbox.id).where(
+        Outbox.report_id == report, Outbox.kind == Kind.FOLLOWUP.value, Outbox.state.in_(_UNDER_WAY)
+    )
+    return first if session.execute(under_way.limit(1)).scalar_one_or_none() is None else None
+
+
 def _add(context: Context, session: Session, report: Report) -> bool:
     """One addendum with everything that is not told yet, if the thread may have a letter now."""
-    first = first_letter(session, report.id)
-    if report.state is not ReportState.RELEASED or first is None or first.sent is None:
-        return False
-    opinion = standing(session, report)
-    if opinion is not None and opinion.judged in {Judged.WRONG, Judged.DUPLICATE}:
-        return False
-    time = now(session)
-    last = rules.last_in_thread(session, report.id)
-    under_way = select(Outbox.id).where(
-        Outbox.report_id == report.id, Outbox.kind == Kind.FOLLOWUP.value, Outbox.state.in_(_UNDER_WAY)
-    )
-    if last is not None and context.clock.farm(time - last) < WEEK:
-        return False
-    if session.execute(under_way.limit(1)).scalar_one_or_none() is not None:
+    first = _may_follow(context, session, report.id)
+    if first is None:
         return False
     findings = session.execute(select(Finding).filter_by(report_id=report.id, told=False)).scalars().all()
     sightings = session.execute(select(Sighting).filter_by(report_id=report.id, told=False)).scalars().all()
@@ -92,24 +104,37 @@ def _add(context: Context, session: Session, report: Report) -> bool:
         sighting.told = True
     if not (found or seen):
         return False
-    model = model_of(report)
-    text = sequel.addendum(model, found, seen)
+    text = sequel.addendum(model_of(report), found, seen)
     number = _count(session, report, Kind.FOLLOWUP) + 1
-    return _follow(context, session, report, first, text, Kind.FOLLOWUP, f"addendum/{number}", time)
+    return _follow(context, session, report, first, text, Kind.FOLLOWUP, f"addendum/{number}", now(session))
+
+
+def _uncorrected(session: Session) -> list[int]:
+    """Reports that are judged wrong, with letters whose readers may not know it."""
+    newer = aliased(Judgement)
+    last_word = ~exists().where(newer.report_id == Judgement.report_id, newer.id > Judgement.id)
+    wrong = select(Judgement.report_id).where(Judgement.judged == Judged.WRONG, last_word)
+    query = select(Outbox.report_id).where(
+        Outbox.report_id.in_(wrong), Outbox.kind.in_(_CORRECTABLE), ~Outbox.corrected
+    )
+    return sorted({report for report in session.execute(query).scalars() if report is not None})
 
 
 def _correct(context: Context, session: Session, report: Report) -> bool:
     """Take a wrong report back, from everybody who has it and was not told so yet."""
-    opinion = standing(session, report)
+    opinion = standing(session, report.id)
     first = first_letter(session, report.id)
     if opinion is None or opinion.judged is not Judged.WRONG or first is None:
         return False
-    rows = session.execute(select(Outbox).filter_by(report_id=report.id).order_by(Outbox.id)).scalars().all()
-    for row in rows:
-        if row.kind != Kind.CORRECTION.value and row.state in _STOPPABLE:
+    query = select(Outbox).filter_by(report_id=report.id).order_by(Outbox.id).with_for_update()
+    rows = session.execute(query).scalars().all()
+    claims = [row for row in rows if row.kind in _CORRECTABLE]
+    for row in claims:
+        if row.state in _STOPPABLE:
             row.state, row.last_error = OutboxState.CANCELLED, f"judged wrong by {opinion.who}"
+        row.corrected = row.state is not OutboxState.SENDING  # that one may still reach somebody
     told = {entry.mailbox.key for row in rows if row.kind == Kind.CORRECTION.value for entry in addressees(row)}
-    got = distinct(tuple(box for row in rows if row.kind != Kind.CORRECTION.value for box in reached(row)))
+    got = distinct(tuple(box for row in claims for box in reached(row)))
     earlier = tuple(box for box in got if box.key not in told)
     if not earlier:
         return False

@@ -51,6 +51,8 @@ class Outbox(Base):
     last_error: Mapped[str] = mapped_column(default="")
     created: Mapped[float]
     sent: Mapped[float | None]
+    corrected: Mapped[bool] = mapped_column(default=False)
+    """Whether everybody whom it reached has been told that its report was wrong."""
     digest_id: Mapped[int | None] = mapped_column(ForeignKey("outbox.id"))
     """The digest that told of it."""
 

@@ -377,6 +377,7 @@ def upgrade() -> None:
         sa.Column("last_error", sa.String(), nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
         sa.Column("sent", sa.Double(), nullable=True),
+        sa.Column("corrected", sa.Boolean(), nullable=False),
         sa.Column("digest_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.ForeignKeyConstraint(["digest_id"], ["outbox.id"], name=op.f("fk_outbox_digest_id")),
         sa.ForeignKeyConstraint(["report_id"], ["report.id"], name=op.f("fk_outbox_report_id")),
