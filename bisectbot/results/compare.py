@@ -25,6 +25,7 @@ LEAST_SPREAD = 2  # per cent; a deviation up to this is left blank
 Values: TypeAlias = list[Number]
 
 _LOGS = frozenset({"dmesg", "kmsg", "last_state", "stderr"})
+_LOGS_OF_INCOMPLETE = _LOGS - {"kmsg"}  # whose ids count in runs that did not end, too
 _FAILING = (".fail", ".error", ".warn")
 _INVISIBLE = 1e-100  # what LKP divides by in place of zero
 
@@ -106,7 +107,9 @@ def _changed(base: _Column, other: _Column, host: str) -> Iterator[str]:
     names = [name for name in dict.fromkeys([*other.all.stats, *base.all.stats]) if not stat_names.is_denied(name)]
     if base.all is not base.complete or other.all is not other.complete:
         for name in names:
-            if stat_names.program(name) in _LOGS and _fails_differently(name, base, other, base.all, other.all):
+            if stat_names.program(name) in _LOGS_OF_INCOMPLETE and _fails_differently(
+                name, base, other, base.all, other.all
+            ):
                 yield name
     enough = max(base.complete.runs, other.complete.runs) >= FEWEST_RUNS and not host.startswith("vh-")
     for name in names:

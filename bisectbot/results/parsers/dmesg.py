@@ -21,7 +21,7 @@ _ERROR_LEVELS = frozenset(("err", "crit", "alert", "emerg"))
 _KERN_ERR = 3  # as /dev/kmsg numbers levels; smaller is worse
 
 _TROUBLE = (
-    r"\bBUG: |\bBUG at |BUG kmalloc|\bOops\b|Kernel panic|\bgeneral protection fault",
+    r"\bBUG: |\bBUG at |\bBUG \S+ \(|\bPANIC: early exception|\bOops\b|Kernel panic|\bgeneral protection fault",
     r"\bWARNING: (?:CPU: |at |\S+:\d+ at |kernel stack|stack recursion|stack going|kmalloc bug)",
     r"\bWARNING: (?:possible |inconsistent |suspicious |bad unlock|lock held|held lock|nested lock)",
     r"\b(?:divide error|double fault|invalid opcode|stack segment|int3|page fault|Machine check): ",
@@ -31,7 +31,9 @@ _TROUBLE = (
     r"Out of memory|out of memory|invoked oom-killer|page allocation failure|\bMem-Info\b",
     r"inconsistent \{[\w-]+|list_(?:add|del) corruption|refcount_t: |stack-protector: |stack overflow",
     r"new suspected memory leaks|unreferenced object|Bad (?:page|rss-counter)|nobody cared|\[Hardware Error\]",
-    r"Unable to (?:handle kernel|mount root)|Cannot open root device|Attempted to kill init",
+    r"\.[ch]:\d+ (?:suspicious rcu_|RCU-list traversed|rcu_\w+\(\) used illegally)|is trying to release lock \(",
+    r"segfault at \S+ ip \S+ sp |tried to init an initialized object|cannot create duplicate filename",
+    r"\bBad pagetable: |Unable to (?:handle kernel|mount root)|Cannot open root device|Attempted to kill init",
     r"\bEXT4-fs (?:\(\S+\): )?error|\bXFS.* (?:Internal error|Assertion failed)",
     r"\bBTRFS(?: \S+)?: (?:error|critical)",
     r"I/O error,? (?:dev|on dev)|Auto-configuration of network failed|kernel hang in|reboot-without-warning",

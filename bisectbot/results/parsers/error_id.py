@@ -17,7 +17,7 @@ _ADDRESS = r"(?:0x)?[0-9a-f]+"
 _WELL_KNOWN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
-        (r"BUG: soft lockup - CPU#\d+ stuck for \d+s! \[[^\]]*\]", r"\g<0>"),
+        (r"(BUG: soft lockup - CPU#\d+ stuck for \d+s! \[[^\]/]*)(?:/\w+)?([^\]]*\])", r"\1\2"),
         (r"BUG: workqueue lockup - pool", r"\g<0>"),
         (r"BUG: spinlock [a-z ]+ on CPU", r"\g<0>"),
         (r"BUG: unable to handle kernel", r"\g<0>"),
@@ -37,11 +37,21 @@ _WELL_KNOWN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"WARNING: at \1 \2 \3",
         ),
         (r"WARNING: (?:possible|inconsistent|suspicious) [A-Za-z ]*(?:detected|state|usage)", r"\g<0>"),
-        (r"(Oops: [A-Za-z][^\[]*\[#\d+\](?: \w+)?).*", r"\1"),
-        (r"((?:Oops|general protection fault|invalid opcode)\b[^\[]*\[#\d+\]).*", r"\1"),
+        (r"Oops: (?!Oops)[A-Za-z][^\[]*\[#\d+\][ A-Z]*", r"\g<0>"),
+        (r"(?<=non-)canonical address \w+: \w+ \[#\d+\]", r"\g<0>"),
+        (r"(?:Oops|general protection fault|invalid opcode|divide error|double fault)\b[^\[]*\[#\d+\]", r"\g<0>"),
+        (r"(?:stack segment|Bad pagetable)\b[^\[]*\[#\d+\]", r"\g<0>"),
+        (r"PANIC: early exception", r"\g<0>"),
         (r"invoked oom-killer: gfp_mask=0x", r"\g<0>"),
-        (r"(page allocation failure: order:\d+, mode:\w+\([^)]*\), nodemask=\([^)]*\)).*", r"\1"),
+        (r"page allocation failure: order:\d+, mode:.*", r"\g<0>"),
+        (r"BUG: KASAN: [\w -]+ in \w[\w.]*", r"\g<0>"),
         (r"(?:BUG: )?(?:KASAN|KFENCE|KCSAN|KMSAN): .*", r"\g<0>"),
+        (r"\bXFS.*: (Assertion failed):.*", r"\1"),
+        (r"refcount_t: (?!underflow)(.*)", r"\1"),
+        (r"segfault at \S+ ip \S+ sp \S+ error.*", "segfault at ip sp error"),
+        (r"sysfs: cannot create duplicate filename", r"\g<0>"),
+        (r"is trying to release lock \([^)]*\) at", r"\g<0>"),
+        (r"ACPI (?:BIOS )?Error(?: \(bug\))?(?=:)", r"\g<0>"),
         (r"(?:BUG|INFO|WARNING|UBSAN|Kernel panic|kernel BUG at)\b.*", r"\g<0>"),
     )
 )
@@ -52,7 +62,7 @@ _VARIABLE = tuple(
     for pattern, replacement in (
         (rf"\+0x[0-9a-f]+/{_ADDRESS}", ""),
         (r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?\b", "#"),
-        (r"\bv?\d+\.\d+(?:\.\d+)+(?:-[\w.+-]+)?", "#"),
+        (r"\bv?\d+\.\d+(?:\.\d+)+(?:-[\w.+-]+)?|-v\d+\.", "#"),
         (
             r"\b(?:eth|ata|fd|hd[a-z]|sd[a-z]+|vd[a-z]+|nvme|loop|md|ram|pmem|sr|nbd|zram|ttyS|usb|scsi|host)(?=\d)",
             r"\g<0>@",
@@ -67,7 +77,8 @@ _BLANKS_AT_PUNCTUATION = re.compile(
 )
 _NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|\d[0-9a-f]*\b|\d+)")
 _SPECIAL = re.compile(r"[\\.^$*+?{}()|\[\]]")
-_TRAILING = "#:.,;!?-_'\"` "
+_TRAILING = "#:.,;!?-_/'\"` "
+_LEADING = "/"
 
 
 @lru_cache(maxsize=1024)  # logs repeat themselves
@@ -78,7 +89,7 @@ def error_id(message: str) -> str:
         for pattern, replacement in _VARIABLE:
             text = pattern.sub(replacement, text)
     text = _BLANKS_AT_PUNCTUATION.sub("", text)
-    return "_".join(text.split()).rstrip(_TRAILING)
+    return "_".join(text.split()).rstrip(_TRAILING).lstrip(_LEADING)
 
 
 def search_pattern(message: str) -> str:
