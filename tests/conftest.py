@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from sqlalchemy.engine import make_url
 
 from bisectbot.store.database import Database
 from tests.support.postgres import Cluster
+
+settings.register_profile("untimed", deadline=None)  # a busy machine makes no test fail
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")
