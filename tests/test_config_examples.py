@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
-from bisectbot import config, mailconfig
+from bisectbot import chatconfig, config, mailconfig
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "config"
@@ -92,6 +92,12 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "mail.smtp.dkim": mailconfig.DkimSpec,
     "mail.inbox": mailconfig.InboxSpec,
     "mail.inbox.imap": mailconfig.ImapSpec,
+    "chat": chatconfig.Chat,
+    "chat.slack": chatconfig.Slack,
+    "chat.mattermost": chatconfig.Mattermost,
+    "chat.zulip": chatconfig.Zulip,
+    "chat.matrix": chatconfig.Matrix,
+    "chat.irc": chatconfig.Irc,
     "trees.NAME": config.Tree,
     "trees.NAME.branches.BRANCH": config.Branch,
     "builds.NAME": config.Build,

@@ -20,9 +20,12 @@ def config() -> None:
 @config_option
 def config_check(config_path: Path) -> None:
     """Everything that is wrong, one line each with file:line and what to do; exit status 2 if anything is."""
+    from bisectbot.chat.people import load_people
+
     try:
         loaded = load(config_path)
         problems = _unknown_adapters(config_path, loaded)
+        load_people(loaded.chat.people)
     except ConfigError as error:
         problems = error.problems
     if problems:
