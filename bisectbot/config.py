@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
@@ -55,18 +55,27 @@ class Server(Section):
     fetch_url: str = ""
 
 
+Hour = Annotated[int, Field(ge=0, le=24)]
+
+
 class BranchKind(StrEnum):
     LINEAR = "linear"
     REBUILT = "rebuilt"
 
 
 class Branch(Section):
-    """A watched ref: which build, which jobs. ``kind`` rebuilt: yesterday's head is no ancestor of today's."""
+    """A watched ref: which build, which jobs. ``kind`` rebuilt: yesterday's head is no ancestor of today's.
+
+    ``every``: measure each head that is seen, or also each merge or commit that came with it.
+    """
 
     kind: BranchKind = BranchKind.LINEAR
     build: str
     jobs: tuple[str, ...] = Field(min_length=1)
     backfill: int = Field(0, ge=0, description="heads of the past to measure when the branch is first seen")
+    every: Literal["head", "merge", "commit"] = "head"
+    per_day: int | None = Field(None, ge=1, description="heads to begin within 24 hours")
+    quiet: tuple[Hour, Hour] | None = Field(None, description="hours (UTC) in which nothing new is begun")
 
 
 class Tree(Section):

@@ -71,7 +71,7 @@ def changed(old: str, new: str) -> str:
         ),
         ("state: state", "stat: state", "bisectbot.yaml:1: unknown key stat; did you mean state?"),
         ("better: more", "bettter: more", "unknown key jobs.bench.kpis.bench.ops.bettter; did you mean better?"),
-        ("build: b,", "build: b, colour: red,", "colour; known keys here: backfill, build, jobs, kind"),
+        ("build: b,", "build: b, colour: red,", "colour; known keys here: backfill, build, every, jobs, kind, per_day, quiet"),
         ("outputs: [bench]}", "outputs: [bench], builds: 1}", "unknown key builds.b.builds; did you mean builder?"),
         # wrong types and values
         ("[bench]}\njobs", "bench}\njobs", "bisectbot.yaml:8: builds.b.outputs: Input should be a valid tuple, found"),

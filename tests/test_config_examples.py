@@ -105,6 +105,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "jobs.NAME.source": config.SourceSpec,
     "jobs.NAME.kpis.STAT": config.KpiSpec,
     "bisection": config.BisectionPolicy,
+    "bisection.verify": config.VerifyPolicy,
     "costs": config.CostsSpec,
     "worker": config.WorkerSpec,
     "hosts/HOST.yaml": config.Host,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 from sqlalchemy import func, select, update
@@ -86,6 +86,8 @@ def _advance(context: Context, bisection: int) -> int:
     planned = first[: situation.idle] or loaded.search.plan(
         situation.idle, booted=situation.booted, built=situation.built, pending=situation.pending
     )
+    if not planned and not situation.pending:
+        return _stuck(context, bisection, verdict)
     prepared = [_prepare(context, loaded, experiment) for experiment in planned]
     with context.database.write() as session:
         row = session.get_one(Bisection, bisection)
@@ -100,6 +102,17 @@ def _advance(context: Context, bisection: int) -> int:
             )
             record(session, row, experiment, wanted, {**told, "host": experiment.host, "required": bool(first)})
     return len(planned)
+
+
+def _stuck(context: Context, bisection: int, verdict: Verdict) -> int:
+    """Hosts are idle, nothing is on its way, and the search asks for nothing: it goes no further."""
+    reason = "the search knows no experiment that would tell more, and is not certain"
+    with context.database.write() as session:
+        row = session.get_one(Bisection, bisection)
+        row.verdict = wire.to_plain(replace(verdict, state=State.GAVE_UP, culprit=None, reason=reason))
+        finish(session, row, reason)
+    log.warning("bisection is stuck", bisection=bisection, suspects=verdict.suspects, probability=verdict.probability)
+    return 0
 
 
 def _after(context: Context, bisection: int, loaded: Loaded, verdict: Verdict, *, checking: bool) -> int:

@@ -12,6 +12,8 @@ from bisectbot.jobs import wire
 from bisectbot.jobs.assignment import BuildRecipe
 from bisectbot.service import catalog
 from bisectbot.service.context import Context
+from bisectbot.service.pace import begin_now, policy_of, spec_of
+from bisectbot.source.watch import Every
 from bisectbot.store.database import now
 from bisectbot.store.tables import (
     Artifact,
@@ -25,7 +27,6 @@ from bisectbot.store.tables import (
     Purpose,
     Run,
     RunState,
-    Tree,
 )
 
 log = structlog.get_logger()
@@ -48,23 +49,17 @@ def plan(context: Context) -> int:
         new = session.execute(
             select(Head).join(Branch).where(Head.state == HeadState.NEW).order_by(Head.branch_id, Head.number.desc())
         ).scalars()
-        count = 0
-        for head in new.all():
-            count += _plan_head(context, session, head)
-        return count
+        heads = begin_now(context, session, new.all())
+        for head in heads:
+            _plan_head(context, session, head)
+        return len(heads)
 
 
-def _plan_head(context: Context, session: Session, head: Head) -> bool:
-    tree = session.get_one(Tree, head.branch.tree_id)
-    spec = context.config.trees.get(tree.name)
-    branch = spec.branches.get(head.branch.name) if spec else None
-    if branch is None:
-        return False  # no longer watched
+def _plan_head(context: Context, session: Session, head: Head) -> None:
+    branch = spec_of(context, head)
+    assert branch is not None, "heads of other branches are not begun"
     newest = _newest(session, head)
-    if not newest and not head.backfill:
-        head.state = HeadState.COALESCED
-        return True
-    if newest:
+    if newest and policy_of(branch).every is Every.HEAD:
         _coalesce_older(session, head)
     recipe = context.config.builds[branch.build].recipe(branch.build)
     purpose = Purpose.NEWEST if newest else Purpose.BACKFILL
@@ -77,8 +72,8 @@ def _plan_head(context: Context, session: Session, head: Head) -> bool:
             missing = context.config.jobs[name].runs - _already(session, build, row)
             want_runs(session, build, row, max(0, missing), Why(purpose, branch_id=head.branch_id))
     head.state = HeadState.PLANNED
-    log.info("head planned", tree=tree.name, branch=head.branch.name, head=head.number, commit=head.commit.sha[:12])
-    return True
+    name = f"{head.branch.tree.name}:{head.branch.name}"
+    log.info("head planned", branch=name, head=head.number, commit=head.commit.sha[:12])
 
 
 def _newest(session: Session, head: Head) -> bool:

@@ -8,10 +8,12 @@ import structlog
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from bisectbot.config import Branch as BranchSpec
 from bisectbot.config import Tree as TreeSpec
 from bisectbot.errors import InfraError, UserError
 from bisectbot.service import catalog
 from bisectbot.service.context import Context
+from bisectbot.service.pace import policy_of
 from bisectbot.service.sightings import look
 from bisectbot.source.content import contents
 from bisectbot.source.history import changes, facts, first_parents
@@ -64,9 +66,9 @@ def _fetch(context: Context, name: str, spec: TreeSpec) -> int:
     for forced in fetched.forced:
         log.info("branch was rebuilt upstream; its former heads are kept", tree=name, branch=forced)
     found = 0
-    for ref, branch_spec in spec.branches.items():
+    for ref in spec.branches:
         gone = "" if ref in fetched.heads else "upstream no longer has this branch; its heads are kept"
-        found += _record(context, name, spec, ref, branch_spec.backfill, fetched.heads.get(ref))
+        found += _record(context, name, spec, ref, fetched.heads.get(ref))
         with context.database.write() as session:
             branch = catalog.branch_row(session, catalog.tree_row(session, name, spec.url), ref)
             if branch.problem != gone:
@@ -75,7 +77,7 @@ def _fetch(context: Context, name: str, spec: TreeSpec) -> int:
     return found
 
 
-def _record(context: Context, tree: str, spec: TreeSpec, ref: str, backfill: int, sha: str | None) -> int:
+def _record(context: Context, tree: str, spec: TreeSpec, ref: str, sha: str | None) -> int:
     """Record what the branch points at, if that is new. Its ref is kept first: a row never names a lost commit."""
     if sha is None:
         return 0
@@ -83,10 +85,7 @@ def _record(context: Context, tree: str, spec: TreeSpec, ref: str, backfill: int
         last = _last_head(session, tree, ref)
     if last is not None and last.commit.sha == sha:
         return 0
-    seen = [_Seen(sha, backfill=False)]
-    if last is None and backfill:
-        past = first_parents(context.mirror.git, None, sha)[-backfill - 1 : -1]
-        seen = [*(_Seen(old, backfill=True) for old in past), *seen]
+    seen = _to_measure(context, spec.branches[ref], last.commit.sha if last else None, sha)
     start = 0 if last is None else last.number + 1
     for number, item in enumerate(seen, start):
         context.mirror.keep(tree, ref, number, item.sha)
@@ -110,6 +109,17 @@ def _record(context: Context, tree: str, spec: TreeSpec, ref: str, backfill: int
             log.info("head", tree=tree, branch=ref, number=number, commit=item.sha[:12], subject=info.subject)
     look(context, tree, ref, sha, last)
     return len(seen)
+
+
+def _to_measure(context: Context, spec: BranchSpec, old: str | None, new: str) -> list[_Seen]:
+    """The commits that count as heads now that the branch went from ``old`` to ``new``, oldest first."""
+    git = context.mirror.git
+    rebuilt = old is not None and not git.ok("merge-base", "--is-ancestor", old, new)
+    heads = [_Seen(sha, backfill=False) for sha in policy_of(spec).heads(git, old, new, rebuilt=rebuilt)]
+    if old is None and spec.backfill:
+        past = first_parents(git, None, new)[-spec.backfill - 1 : -1]
+        return [*(_Seen(sha, backfill=True) for sha in past), *heads]
+    return heads
 
 
 def _last_head(session: Session, tree: str, ref: str) -> Head | None:

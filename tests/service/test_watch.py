@@ -111,3 +111,37 @@ def test_a_commit_that_was_measured_before_is_not_measured_again(lab: Lab) -> No
         assert len(session.execute(select(Build)).scalars().all()) == 2
         assert len(session.execute(select(Run)).scalars().all()) == 6
     assert len(heads(lab)) == 3
+
+
+def test_each_commit_of_a_push_is_a_head_where_that_is_wanted(make: MakeLab) -> None:
+    lab = make({"trees": {TREE: {"branches": {BRANCH: {"every": "commit"}}}}, "jobs": {"bench": {"runs": 1}}})
+    line = lab.upstream.line([100.0] * 5)
+    lab.upstream.push(line[0])
+    lab.tick()
+    lab.upstream.push(line[-1])
+    lab.work()
+    assert [(head.commit.sha, head.state) for head in heads(lab)] == [(sha, HeadState.PLANNED) for sha in line]
+
+
+def test_at_most_so_many_heads_are_begun_a_day_and_the_others_stay_candidates(make: MakeLab) -> None:
+    changes = {"every": "commit", "per_day": 3}
+    lab = make({"trees": {TREE: {"branches": {BRANCH: changes}}}, "jobs": {"bench": {"runs": 1}}}, scale=1.0)
+    line = lab.upstream.line([100.0] * 7)
+    lab.upstream.push(line[0])
+    lab.tick()
+    lab.upstream.push(line[5])
+    lab.tick()
+    states = [head.state for head in heads(lab)]
+    assert states.count(HeadState.PLANNED) == 3
+    assert states[5] is HeadState.PLANNED  # the newest is among them
+    assert set(states) == {HeadState.PLANNED, HeadState.COALESCED}
+    lab.upstream.push(line[6])
+    lab.tick()
+    assert heads(lab)[-1].state is HeadState.NEW  # it waits for tomorrow
+
+
+def test_in_quiet_hours_new_heads_wait(make: MakeLab) -> None:
+    lab = make({"trees": {TREE: {"branches": {BRANCH: {"quiet": [0, 24]}}}}})
+    lab.upstream.push(lab.upstream.line([100.0])[0])
+    lab.tick()
+    assert [head.state for head in heads(lab)] == [HeadState.NEW]

@@ -19,6 +19,7 @@ from bisectbot.clock import Clock
 from bisectbot.errors import InfraError
 from bisectbot.serve import make_token
 from bisectbot.source.git import PUBLISHED, Checkout, Git
+from bisectbot.source.merged import merged
 from bisectbot.store.tables import Build, BuildState
 from bisectbot.web.app import create_app
 from tests.support.lab import TREE, Lab, make_lab
@@ -94,6 +95,23 @@ def test_a_builder_fetches_with_its_token(served: Served, tmp_path: Path) -> Non
     before = len(served.requests)
     checkout.fetch(served.git, old[0])
     assert len(served.requests) == before, "what is there is not fetched again"
+
+
+def test_a_commit_that_only_the_robot_made_is_fetched_like_any(served: Served, tmp_path: Path) -> None:
+    """A merge to be measured; a step of a replay line or a revert is published in the same way."""
+    upstream = served.lab.upstream
+    base = upstream.commit({"level": "1\n"}, subject="base")
+    left = upstream.commit({"level": "1\n", "a": "1\n"}, base, subject="left")
+    right = upstream.commit({"level": "1\n", "b": "1\n"}, base, subject="right")
+    upstream.push(left)
+    upstream.push(right, "other")
+    served.publish(left, right)
+    mirror = served.lab.context.mirror
+    made = merged(mirror.git, [left, right])
+    mirror.publish(made)
+    builder = Checkout(tmp_path / "builder", config=served.header())
+    builder.fetch(served.git, made)
+    assert (builder.tree(made, "slot") / "a").exists()
 
 
 @pytest.mark.parametrize("version", ["0", "1", "2"])
