@@ -49,23 +49,29 @@ LEARN_FROM = 20
 
 
 def open_bisections(context: Context) -> int:
-    """Open, or join, a bisection for every step that is real; start those that wait. Returns how many were opened."""
-    if not context.config.bisection.automatic:
-        return 0
-    opened = 0
+    """Open, or join, a bisection for every step that is real; start those that wait, also those that people asked for.
+
+    Returns how many were opened.
+    """
     with context.database.write() as session:
-        steps = session.execute(select(Step).where(Step.state == StepState.REAL).order_by(Step.id)).scalars().all()
-        steps = [step for step in steps if step.series.kpi.better != Better.NONE.value]
-        for step in sorted(steps, key=_clearness, reverse=True):
-            known = _of_interval(session, step)
-            if known is None:
-                known = _open(context, session, step)
-                opened += known is not None
-            if known is not None:
-                step.state, step.bisection_id = StepState.BISECTING, known.id
-                if known.state in {BisectionState.DONE, BisectionState.CANCELLED}:
-                    step.state = StepState.CLOSED
+        opened = _for_steps(context, session) if context.config.bisection.automatic else 0
         _start_waiting(context, session)
+    return opened
+
+
+def _for_steps(context: Context, session: Session) -> int:
+    opened = 0
+    steps = session.execute(select(Step).where(Step.state == StepState.REAL).order_by(Step.id)).scalars().all()
+    steps = [step for step in steps if step.series.kpi.better != Better.NONE.value]
+    for step in sorted(steps, key=_clearness, reverse=True):
+        known = _of_interval(session, step)
+        if known is None:
+            known = _open(context, session, step)
+            opened += known is not None
+        if known is not None:
+            step.state, step.bisection_id = StepState.BISECTING, known.id
+            if known.state in {BisectionState.DONE, BisectionState.CANCELLED}:
+                step.state = StepState.CLOSED
     return opened
 
 
