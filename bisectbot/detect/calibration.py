@@ -13,3 +13,8 @@ CEILING = 0.999
 def probability(evidence: float) -> float:
     """The fraction of steps with this evidence (standard deviations) that are real."""
     return CEILING / (1 + math.exp(-max(-40.0, min(OFFSET + SLOPE * (evidence - AT), 40.0))))
+
+
+def evidence_of(stated: float) -> float:
+    """The evidence that gives this probability, 0 < ``stated`` < CEILING."""
+    return AT + (math.log(stated / (CEILING - stated)) - OFFSET) / SLOPE

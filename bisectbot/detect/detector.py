@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bisectbot.detect.calibration import probability
+from bisectbot.detect.calibration import evidence_of, probability
 from bisectbot.detect.heads import Heads, Origins, Runs, collapse, read
 from bisectbot.detect.hosts import level
-from bisectbot.detect.judge import Judged, judge
+from bisectbot.detect.judge import THRESHOLD, Judged, judge
 from bisectbot.detect.locate import locate
 from bisectbot.detect.noise import Signal, signal
 from bisectbot.detect.split import split
@@ -31,6 +31,7 @@ def find_steps(
     breaks: Iterable[int] = (),
     anchors: Iterable[int] = (),
     kpi: Kpi | None = None,
+    least_probability: float | None = None,
 ) -> list[Step]:
     """The steps of a series, in order.
 
@@ -38,10 +39,11 @@ def find_steps(
     which ``(host, boot)`` it came; runs of one boot then count as one result. ``breaks`` are heads from which on
     the environment is another one: a new series begins there, no step. ``anchors`` are heads whose step was
     accepted: their level is the new normal, they are not reported again. ``kpi`` gives the direction of steps and
-    the least interesting effect. Raises UserError for heads without runs, NaN and infinite values, and indexes
-    outside the series.
+    the least interesting effect. ``least_probability`` (0 to 0.99) asks for steps that are as sure as that; by
+    default they are sure enough to be told without measuring again. Raises UserError for heads without runs, NaN and
+    infinite values, and indexes outside the series.
     """
-    detector = Detector(kpi)
+    detector = Detector(kpi, least_probability)
     return detector.extend(series, sessions=sessions, breaks=breaks, anchors=anchors)
 
 
@@ -54,6 +56,7 @@ class Detector:
     """
 
     kpi: Kpi | None = None
+    least_probability: float | None = None
     _heads: Heads = field(default_factory=Heads.none, init=False)  # from the start of the window on
     _origins: list[tuple[Runs, tuple[str, ...]]] = field(default_factory=list, init=False)  # of the same, if known
     _start: int = field(default=0, init=False)  # of the window
@@ -140,7 +143,8 @@ class Detector:
         fixed = np.unique(np.array(known, np.int64)) - self._start
         sign = signal(self._levelled())
         bounds = split(sign, fixed)
-        judged = judge(sign, bounds, fixed)
+        least = THRESHOLD if self.least_probability is None else evidence_of(self.least_probability)
+        judged = judge(sign, bounds, fixed, least)
         steps = _steps(sign, judged, self._start, self.kpi)
         new = ~np.isin(judged.fit.bounds[1:-1], fixed)
         return [

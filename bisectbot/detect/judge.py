@@ -129,15 +129,15 @@ def _shrunken(square: Floats, start: Ints, length: Ints) -> Floats:
     return shrunken
 
 
-def judge(signal: Signal, bounds: Ints, fixed: Ints) -> Judged:
-    """Take away the weakest boundaries until every one that is left is a step by itself."""
+def judge(signal: Signal, bounds: Ints, fixed: Ints, threshold: float = THRESHOLD) -> Judged:
+    """Take away the weakest boundaries until every one that is left is a step by itself, of at least ``threshold``."""
     bounds = np.concatenate([[0], bounds, [len(signal)]]).astype(np.int64)
     now = fit(signal, bounds)
     noise = measure(signal, now)
     while True:
         verdict = weigh(signal, now, noise)
         keep = np.isin(now.bounds[1:-1], fixed)
-        failing = (verdict.evidence < THRESHOLD) & ~keep
+        failing = (verdict.evidence < threshold) & ~keep
         if not failing.any():
             return Judged(now, verdict)
         gone = _weakest(failing, verdict, keep)

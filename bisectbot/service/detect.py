@@ -41,10 +41,10 @@ def detect(context: Context) -> int:
             breaks=breaks(heads),
             anchors=accepted,
             kpi=kpi,
+            least_probability=context.config.bisection.least_probability,
         )
-        sure = [step for step in steps if step.probability >= context.config.bisection.least_probability]
         with context.database.write() as session:
-            new += _record(session, series, heads, sure)
+            new += _record(session, series, heads, steps)
     return new
 
 

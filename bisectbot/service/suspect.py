@@ -30,6 +30,9 @@ from bisectbot.store.tables import (
 
 log = structlog.get_logger()
 
+FALSE = 0.01
+"""How often a step that is none may be called real, where one was as likely as not; a weaker suspicion gets less."""
+
 
 def suspect(context: Context) -> int:
     """Take every suspected step one move further; returns how many were decided."""
@@ -42,11 +45,17 @@ def suspect(context: Context) -> int:
     return decided
 
 
+def _odds(step: Step) -> float:
+    """How much likelier than not the step was before it was measured again."""
+    return step.probability / max(1 - step.probability, 1e-3)
+
+
 def _move(context: Context, session: Session, step: Step) -> bool:
     if step.state is not StepState.SUSPECTED or _open(session, step):
         return False
     sides = [_boots(session, step, head) for head in (step.parent_head_id, step.head_id)]
-    answer = retest(sides[0], sides[1], effect=step.new_level - step.old_level, noise=step.noise)
+    effect = step.new_level - step.old_level
+    answer = retest(sides[0], sides[1], effect=effect, noise=step.noise, false=FALSE * min(1.0, _odds(step)))
     match answer.outcome:
         case Outcome.REAL:
             step.state = StepState.REAL
