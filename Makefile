@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup system lint format test test-real demo
+.PHONY: help setup system lint format test test-real demo demo-kernel
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
@@ -37,3 +37,7 @@ test-real: $(READY) system ## the slow real things: processes that die, real mai
 
 demo: $(READY) ## the whole pipeline on an example history, from push to mail (ARGS='--seed 7 --serve --json')
 	@$(BIN)/bisectbot demo $(ARGS)
+
+demo-kernel: $(READY) ## the same on real kernels: built with tuxmake, booted in QEMU (ARGS='--seed 7')
+	@tests/setup-system kernel
+	@$(BIN)/bisectbot demo --kernel $(ARGS)

@@ -13,15 +13,19 @@ from bisectbot.errors import UserError
 
 @click.command()
 @click.option("--seed", type=int, default=7, show_default=True, help="Moves the culprit, its effect, everything.")
+@click.option("--kernel", is_flag=True, help="Real kernels, built and booted in QEMU; takes many minutes.")
 @click.option("--serve", is_flag=True, help="Keep the service up afterwards.")
 @click.option("--json", "as_json", is_flag=True, help="End with one line of JSON; all else goes to stderr.")
 @click.option("--dir", "folder", type=click.Path(path_type=Path), help="Where to put everything (new or empty).")
-def demo(seed: int, serve: bool, as_json: bool, folder: Path | None) -> None:
+def demo(seed: int, kernel: bool, serve: bool, as_json: bool, folder: Path | None) -> None:
     """The whole pipeline on an example history, from push to mail, in under three minutes.
 
     Exit status 1 if the right commit was not named.
     """
-    from bisectbot.demo.run import demo as play
+    if kernel:
+        from bisectbot.demo.kernel.run import demo as play
+    else:
+        from bisectbot.demo.run import demo as play
 
     if folder is None:
         folder = Path(tempfile.mkdtemp(prefix="bisectbot-demo-"))

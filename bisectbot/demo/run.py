@@ -101,7 +101,7 @@ def demo(folder: Path, seed: int, *, serve: bool, as_json: bool) -> Ending:
     folder.mkdir(parents=True, exist_ok=True)
     made = make(upstream, seed)
     display.say(f"{made.commits} commits made in {upstream} (seed {seed})")
-    service_cpus, run_cpus = _split_cpus()
+    service_cpus, run_cpus = split_cpus()
     noise = calibrate(upstream, made.heads[0], made.effect, run_cpus)
     _tell_noise(display, made, noise)
     sink = Sink()
@@ -113,8 +113,8 @@ def demo(folder: Path, seed: int, *, serve: bool, as_json: bool) -> Ending:
     tree = Tree(config, path, affinity=set(service_cpus))
     try:
         tree.start()
-        ending = _Play(context, made, sink, display, tree).until_the_mail()
-        _conclude(display, config, made, ending, sink, as_json=as_json)
+        ending = Play(context, made, sink, display, tree).until_the_mail()
+        conclude(display, config, made, ending, sink, as_json=as_json)
         if serve:
             display.say(f"the service stays up at {config.server.url} (status: /api/status); Ctrl-C ends it")
             tree.watch()
@@ -128,7 +128,7 @@ def demo(folder: Path, seed: int, *, serve: bool, as_json: bool) -> Ending:
     return ending
 
 
-def _split_cpus() -> tuple[list[int], list[int]]:
+def split_cpus() -> tuple[list[int], list[int]]:
     """CPUs for the service and for measuring: apart where there are two."""
     cpus = sorted(os.sched_getaffinity(0))
     return (cpus[:-1], cpus[-1:]) if len(cpus) > 1 else (cpus, cpus)
@@ -188,22 +188,25 @@ def write_config(folder: Path, upstream: Path, lookups: int, smtp_port: int, cpu
     return path
 
 
-class _Play:
+class Play:
     """Pushes head after head, as a developer would, and tells what the service makes of it."""
 
-    def __init__(self, context: Context, made: Made, sink: Sink, display: Display, tree: Tree) -> None:
+    def __init__(
+        self, context: Context, made: Made, sink: Sink, display: Display, tree: Tree, limit_s: float = LIMIT_S
+    ) -> None:
         self.context = context
         self.made = made
         self.sink = sink
         self.display = display
         self.tree = tree
+        self.limit_s = limit_s
         self.upstream = Git(Path(context.config.trees["demo"].url))
         self.pushed = 0
         self.told: set[str] = set()
 
     def until_the_mail(self) -> Ending:
         """Push while the service keeps up; end with the mail, with a verdict that brings none, or at the limit."""
-        deadline = time.monotonic() + LIMIT_S
+        deadline = time.monotonic() + self.limit_s
         bisection: state.BisectionStatus | None = None
         while time.monotonic() < deadline:
             self.tree.look()
@@ -273,7 +276,7 @@ class _Play:
         )
 
 
-def _conclude(display: Display, config: Config, made: Made, ending: Ending, sink: Sink, *, as_json: bool) -> None:
+def conclude(display: Display, config: Config, made: Made, ending: Ending, sink: Sink, *, as_json: bool) -> None:
     display.end()
     out = display.console
     if sink.mails:

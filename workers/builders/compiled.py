@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,28 +16,20 @@ def compiled(tree: Path, out: Path) -> tuple[str, ...]:
     Left-overs of an earlier commit's build in the same ``out`` are in it as long as their files are in the tree: the
     list may name too much, never too little.
     """
-    found: set[Path] = set()
+    found: set[str] = set()
     for file in out.rglob(".*.cmd"):
         found.update(_depends(file))
-    top = tree.resolve()
-    inside = set()
-    for path in found:
-        full = path if path.is_absolute() else out / path
-        try:
-            name = full.resolve().relative_to(top)
-        except ValueError:
-            continue
-        if (top / name).is_file():
-            inside.add(str(name))
-    return tuple(sorted(inside))
+    top, start = f"{tree.resolve()}{os.sep}", str(out.resolve())
+    full = {os.path.normpath(os.path.join(start, name)) for name in found}  # noqa: PTH118 - thousands, all in memory
+    return tuple(sorted(name.removeprefix(top) for name in full if name.startswith(top) and Path(name).is_file()))
 
 
-def _depends(file: Path) -> Iterator[Path]:
+def _depends(file: Path) -> Iterator[str]:
     listing = False
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         start = _START.match(line)
         if start:
             listing, line = True, start[1]  # noqa: PLW2901 - the rest of the line
         if listing:
-            yield from (Path(word) for word in line.split() if word != "\\" and "$(" not in word and ")" not in word)
+            yield from (word for word in line.split() if word != "\\" and "$(" not in word and ")" not in word)
             listing = line.endswith("\\")
