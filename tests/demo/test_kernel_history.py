@@ -57,7 +57,7 @@ def test_the_newest_package_is_taken(tmp_path: Path):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_one_commit_is_slower_one_does_not_build_one_does_not_boot(base: Git, tmp_path: Path, seed: int):
-    made = history.make(base, tmp_path / "up.git", seed, 5.0)
+    made = history.make(base, tmp_path / "up.git", seed, 5.0, 4255.0)
     up = Git(tmp_path / "up.git")
     assert made.commits == 17
     line = up.run("rev-list", "--reverse", made.heads[-1]).split("\n")
@@ -79,7 +79,7 @@ def test_one_commit_is_slower_one_does_not_build_one_does_not_boot(base: Git, tm
 
 
 def test_a_seed_moves_the_culprit_and_gives_the_same_again(base: Git, tmp_path: Path):
-    made = [history.make(base, tmp_path / f"up{n}.git", seed, 5.0) for n, seed in enumerate((1, 1, 2, 3, 4))]
+    made = [history.make(base, tmp_path / f"up{n}.git", seed, 5.0, 4255.0) for n, seed in enumerate((1, 1, 2, 3, 4))]
     assert made[0] == made[1]
     assert len({each.culprit for each in made}) > 1
 
@@ -87,7 +87,7 @@ def test_a_seed_moves_the_culprit_and_gives_the_same_again(base: Git, tmp_path: 
 def test_a_kernel_without_the_places(tmp_path: Path):
     base = history.prepare(package(tmp_path, init__main="int main;\n"), tmp_path)
     with pytest.raises(UserError, match=r"init/main\.c has no single 'do_sysctl_args\(\);'; use another package"):
-        history.make(base, tmp_path / "up.git", 1, 5.0)
+        history.make(base, tmp_path / "up.git", 1, 5.0, 4255.0)
 
 
 def test_a_package_that_is_cut(tmp_path: Path):

@@ -7,6 +7,7 @@ the pieces that it and its ancestors have, so a fix is a piece that is gone agai
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import tarfile
@@ -22,8 +23,6 @@ PACKAGES = Path("/usr/src")
 BASE = "refs/bisectbot/base"
 QUIET, TOGETHER, AFTER = 6, 7, 3
 """Commits that are pushed one by one, then some at once with the culprit among them, then one by one again."""
-INSTRUCTIONS = 4255
-"""What opening and closing a file takes on a machine that counts instructions (seen with 6.1)."""
 PER_TURN = 9.4
 """What a turn of the loop that the culprit adds takes on it."""
 
@@ -119,12 +118,13 @@ def prepare(package: Path, cache: Path) -> Git:
     return git
 
 
-def make(base: Git, path: Path, seed: int, percent: float) -> Made:
+def make(base: Git, path: Path, seed: int, percent: float, instructions: float) -> Made:
     """Write the history into a new bare repository at ``path``; nothing is pushed to its branch yet.
 
-    Opening and closing a file becomes ``percent`` slower with the culprit. The same seed gives the same commits.
+    Opening and closing a file takes so many ``instructions``, and ``percent`` more with the culprit. The same seed
+    gives the same commits.
     """
-    turns = round(percent / 100 * INSTRUCTIONS / PER_TURN)
+    turns = math.ceil(percent / 100 * instructions / PER_TURN)
     slower = Change(
         "fs: give the new file time to settle",
         Piece(_OPEN, _OPEN_END, f"\tfor (volatile int turn = 0; turn < {turns}; turn++)\n\t\tcpu_relax();\n"),

@@ -36,6 +36,8 @@ GROUP, HOST, KPI = "exact-guest", "exact-guest-1", "paths.open_close"
 COMMAND = "/bin/paths 4000 3"
 BOOTS = 3
 LEAST, SIGMAS = 4.0, 3.0  # percent, standard deviations: what the culprit costs at least
+SHIFT = 5
+"""An instruction of the guest takes 2^SHIFT ns."""
 LIMIT_S = 1800.0
 _PROGRAM = Path(__file__).with_name("paths.c")
 
@@ -63,7 +65,7 @@ def demo(folder: Path, seed: int, *, serve: bool, as_json: bool) -> Ending:
     _forget(config)
     noise = calibrate(config, base, display)
     percent = max(LEAST, SIGMAS * noise.percent)
-    made = history.make(base, upstream, seed, percent)
+    made = history.make(base, upstream, seed, percent, 1e9 / 2**SHIFT / noise.level)
     display.say(f"{BOOTS} boots of the first commit: {noise.level:.0f} opens/s, one varies by {noise.percent:.3f} %")
     display.say(f"planted among {made.commits} commits: opening a file costs {percent:.1f} % more")
     sink.start()
@@ -170,7 +172,7 @@ def write_config(folder: Path, cache: Path, smtp_port: int) -> Path:
         "worker": {"state": str((cache / "workers").absolute()), "exclusive": EXCLUSIVE},
     }
     (folder / "hosts").mkdir(exist_ok=True)
-    qemu = {"exact": True, "memory": 128, "overlay": str(overlay.absolute()), "exclusive": EXCLUSIVE}
+    qemu = {"exact": True, "shift": SHIFT, "memory": 128, "overlay": str(overlay.absolute()), "exclusive": EXCLUSIVE}
     host = {"group": GROUP, "driver": "qemu", "qemu": qemu}
     (folder / "hosts" / f"{HOST}.yaml").write_text(yaml.safe_dump(host, sort_keys=False))
     path = folder / "bisectbot.yaml"
