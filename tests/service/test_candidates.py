@@ -10,10 +10,12 @@ from bisectbot.jobs.assignment import BuildAssignment, RunAssignment
 from bisectbot.results.delivery import BuildDelivery, RunDelivery
 from bisectbot.service import status
 from bisectbot.service.candidates import read
+from bisectbot.service.commands import submit_bisection
 from bisectbot.service.hunches import moved_functions
+from bisectbot.service.requests import BisectArguments
 from bisectbot.store.tables import Build, Experiment, Report, Run
 from tests.service.test_verify import bisect, line, plain, told
-from tests.support.lab import Lab
+from tests.support.lab import BRANCH, KPI, TREE, Lab
 
 
 def experiments(lab: Lab) -> list[Experiment]:
@@ -173,3 +175,23 @@ def test_ends_that_share_nothing_end_the_bisection_with_that_reason(lab: Lab) ->
     push(lab, one, other)
     row = bisect(lab, one, other)
     assert "share no history" in row.reason
+
+
+def test_a_branch_that_is_made_anew_upstream_changes_no_bisection_that_runs(lab: Lab) -> None:
+    """Another history is pushed, the former is gone there; we clean up, too. All that it needs is kept."""
+    shas = line(lab, [*plain(6), {"effect": "-10\n"}, *plain(6, 6)])
+    lab.tick()
+    submit_bisection(lab.context, "ada", BisectArguments(TREE, BRANCH, shas[0], shas[-1], kpi=KPI))
+    while len(experiments(lab)) < 3:
+        lab.tick()
+        lab.build()
+        lab.run()
+    line(lab, plain(3, 50))
+    for git in (lab.upstream.git, lab.context.mirror.git):
+        git.run("reflog", "expire", "--expire=now", "--all")
+        git.run("gc", "--prune=now", "--quiet")
+        lab.tick()
+    assert not lab.upstream.git.has(shas[-1])
+    lab.work()
+    seen = status.bisection_status(lab.context, "B1")
+    assert (seen.line.verdict, seen.line.culprit) == ("culprit", shas[6])

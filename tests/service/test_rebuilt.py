@@ -11,13 +11,16 @@ from sqlalchemy import func, select
 from bisectbot.jobs.assignment import BuildAssignment
 from bisectbot.report import from_json
 from bisectbot.service import status
+from bisectbot.service.commands import submit_bisection
 from bisectbot.service.post.sequels import sequels
 from bisectbot.service.replay import replay
+from bisectbot.service.requests import BisectArguments
+from bisectbot.source.git import Git
 from bisectbot.source.merged import is_ours
 from bisectbot.store.tables import Bisection, Experiment, Finding, Outbox, OutboxState, Report, Sighting
 from tests.service.conftest import MakeLab
 from tests.source.linux_next import LinuxNext, Patch
-from tests.support.lab import TREE, Lab
+from tests.support.lab import KPI, TREE, Lab
 
 BRANCHES = {
     "master": {"kind": "rebuilt", "build": "b", "jobs": ["bench"]},
@@ -38,6 +41,7 @@ def lab(make: MakeLab) -> Lab:
 @pytest.fixture
 def upstream(lab: Lab) -> LinuxNext:
     """Every tree but one is a quilt tree, so that a day changes all ids but that one's."""
+    lab.upstream.push(lab.upstream.commit({"a": "1\n"}, subject="another project"))
     return LinuxNext(lab.upstream.path, trees=("net",), quilts=("mm", "drm", "fs"), base=5)
 
 
@@ -46,8 +50,10 @@ def levels(lab: Lab, culprits: dict[str, tuple[str, float]]) -> Callable[[BuildA
 
     def level(given: BuildAssignment) -> float:
         git = lab.context.mirror.git
-        texts = {path: git.run("show", f"{given.commit}:{path}") for path, _ in culprits.values()}
-        return 100.0 + sum(effect for subject, (path, effect) in culprits.items() if subject in texts[path])
+        there = set(git.run("ls-tree", "-r", "--name-only", given.commit).splitlines())
+        paths = [path for path, _ in culprits.values() if path in there]
+        texts = {path: git.run("show", f"{given.commit}:{path}") for path in paths}
+        return 100.0 + sum(effect for subject, (path, effect) in culprits.items() if subject in texts.get(path, ""))
 
     return level
 
@@ -69,7 +75,6 @@ def findings(lab: Lab) -> int:
 def test_a_change_in_next_is_found_while_all_ids_change_and_followed_to_mainline(lab: Lab, upstream: LinuxNext) -> None:
     culprits: dict[str, tuple[str, float]] = {}
     lab.level = levels(lab, culprits)  # type: ignore[method-assign,assignment]
-    lab.upstream.push(lab.upstream.commit({"a": "1\n"}, subject="another project"))
     before = upstream.day(new=2)
     lab.work()
     for _ in range(8):
@@ -126,3 +131,37 @@ def test_a_change_in_next_is_found_while_all_ids_change_and_followed_to_mainline
         assert kinds.scalars().all() == ["report", "followup"]
         letter = session.execute(select(Outbox).filter_by(kind="followup")).scalar_one()
         assert sighting.sha[:12] in letter.raw.decode()
+
+
+def test_what_a_rebuild_lost_is_named_and_nobody_is_blamed(lab: Lab, upstream: LinuxNext) -> None:
+    """A quilt tree dropped a patch that was a speed-up; nothing that is new slows anything."""
+    before = upstream.day(new=4)
+    today = upstream.day(new=2, dropped=1)
+    lost = next(patch for patch in sorted(before.patches - today.patches, key=lambda p: p.number) if patch.tree == "mm")
+    lab.level = levels(lab, {lost.subject: (edits(lost), 9.0)})  # type: ignore[method-assign,assignment]
+    lab.tick()
+    submit_bisection(lab.context, "ada", BisectArguments(TREE, "master", before.head, today.head, kpi=KPI))
+    lab.work()
+    seen = status.bisection_status(lab.context, "B1")
+    assert seen.line.verdict == "change_on_good_side", seen.line
+    assert lab.context.mirror.git.run("show", "-s", "--format=%s", seen.line.culprit) == lost.subject
+    assert "turned round" in seen.line.reason
+    with lab.context.database.read() as session:
+        assert session.execute(select(Report)).scalars().all() == []
+
+
+def test_two_days_with_the_same_content_are_not_searched(lab: Lab, upstream: LinuxNext) -> None:
+    lab.level = levels(lab, {})  # type: ignore[method-assign,assignment]
+    day = upstream.day(new=2)
+    lab.tick()
+    git = lab.upstream.git
+    tree, parent = git.run("rev-parse", f"{day.head}^{{tree}}"), git.run("rev-parse", f"{day.head}^")
+    author = {f"GIT_{role}_{key}": "x@y" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
+    again = Git(git.path, env=author).run("commit-tree", tree, "-p", parent, "-m", "the same day once more")
+    lab.upstream.push(again, "master")
+    lab.tick()
+    submit_bisection(lab.context, "ada", BisectArguments(TREE, "master", day.head, again, kpi=KPI))
+    lab.tick()
+    seen = status.bisection_status(lab.context, "B1")
+    assert (seen.line.state, seen.line.verdict) == ("done", "")
+    assert "hold the same changes" in seen.line.reason
