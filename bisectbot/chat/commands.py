@@ -28,8 +28,8 @@ Handler = Callable[[Ask], Answer]
 HANDLERS: dict[str, Handler] = {**telling.HANDLERS, **asking.HANDLERS, **opinions.HANDLERS}
 assert HANDLERS.keys() == VERBS.keys()
 
-_OWN = {"subscribe", "unsubscribe", "mute", "unmute"}
-"""What concerns only whoever says it: anybody whose address is vouched for."""
+_OWN = {"mute", "unmute"}
+"""What concerns only whoever says it: for anybody whose address is vouched for."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from bisectbot.chat.webhook import Heard, Incoming, Refused, text_of
 from bisectbot.chatconfig import Zulip
 from bisectbot.errors import UserError
 
-_MARKED = re.compile(r"([\\*_~\[\]#>|!<$:])")
+_MARKED = re.compile(r"([\\*_~\[\]()#>|!<$:])")
 
 
 def render(answer: Answer) -> str:

@@ -25,6 +25,8 @@ _VALUES = {
     "digest": re.compile(r"weekly|none"),
 }
 _ALL = "*"
+MOST = 50
+"""Rules of a person."""
 
 
 def rule(options: Mapping[str, str]) -> dict[str, str]:
@@ -38,10 +40,7 @@ def rule(options: Mapping[str, str]) -> dict[str, str]:
 def subscribe(context: Context, name: str, wanted: Mapping[str, str]) -> str:
     """Keep a rule; returns its id, ``W12``."""
     with context.database.write() as session:
-        row = Subscription(person_id=_person(session, name).id, rule=dict(wanted), muted_until=None)
-        session.add(row)
-        session.flush()
-        return f"W{row.id}"
+        return f"W{_add(session, name, wanted, None).id}"
 
 
 def unsubscribe(context: Context, name: str, word: str) -> None:
@@ -63,8 +62,7 @@ def mute(context: Context, name: str, mails: frozenset[str], suite: str, lasts: 
                 catalog.find_or_add(session, OptOut, {"address": address}, how="command", at=now(session))
             return ""
         until = now(session) + lasts if lasts is not None else None
-        wanted = {"mute": suite or _ALL, "mails": sorted(mails)}
-        session.add(Subscription(person_id=_person(session, name).id, rule=wanted, muted_until=until))
+        _add(session, name, {"mute": suite or _ALL, "mails": sorted(mails)}, until)
         return "" if until is None else dt.datetime.fromtimestamp(until, dt.UTC).strftime("%Y-%m-%d %H:%M")
 
 
@@ -98,6 +96,16 @@ def accept_steps(context: Context, report: int) -> int:
         for step in steps:
             step.state, step.reason = StepState.ACCEPTED, f"accepted with R{report}"
         return len(steps)
+
+
+def _add(session: Session, name: str, wanted: Mapping[str, object], until: float | None) -> Subscription:
+    person = _person(session, name)
+    if len(session.execute(select(Subscription.id).filter_by(person_id=person.id)).all()) >= MOST:
+        raise UserError(f"you have {MOST} rules already; unsubscribe or unmute first")
+    row = Subscription(person_id=person.id, rule=dict(wanted), muted_until=until)
+    session.add(row)
+    session.flush()
+    return row
 
 
 def _person(session: Session, name: str) -> Person:

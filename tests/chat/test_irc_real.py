@@ -1,0 +1,104 @@
+"""IRC against a real network: InspIRCd, Atheme's services, SASL, account-tag."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bisectbot.chat.answer import Answer
+from bisectbot.chat.commands import Desk
+from bisectbot.chat.irc import Client
+from bisectbot.chat.safety import Pace
+from bisectbot.chatconfig import Irc
+from tests.support.ircd import Human, Network
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
+    made = Network(tmp_path_factory.mktemp("irc"))
+    try:
+        for account in ("bisectbot", "ada", "eve"):
+            made.register(account, f"{account}-password")
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def client(network: Network, desk: Desk, tmp_path: Path) -> Iterator[Client]:
+    (tmp_path / "irc.password").write_text("bisectbot-password\n")
+    config = Irc(
+        network="testnet",
+        server="127.0.0.1",
+        port=network.port,
+        tls=False,
+        password_file=tmp_path / "irc.password",
+        channels=("#dev",),
+        throttle=0.01,
+    )
+    made = Client(config, desk.hear, Pace(1000))
+    thread = threading.Thread(target=made.run)
+    thread.start()
+    assert made.connected.wait(30)
+    yield made
+    made.stop()
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_only_an_account_that_services_vouch_for_is_somebody(network: Network, client: Client) -> None:
+    with Human(network.port, "watcher") as watcher, Human(network.port, "someone", "") as nobody:
+        watcher.send("WHOIS bisectbot")
+        watcher.wait(" 330 watcher bisectbot bisectbot ")  # it came in by SASL
+        for human in (watcher, nobody):
+            human.send("JOIN #dev")
+            human.wait(" 366 ")
+        nobody.send("PRIVMSG #dev :bisectbot: whoami")
+        nobody.wait("NOTICE someone :you are nobody listed (anyone); I know you as irc:?")
+        nobody.send("NICK ada")  # a nick says nothing
+        nobody.wait("NICK")
+        nobody.send("PRIVMSG #dev :!bisect whoami")
+        nobody.wait("NOTICE ada :you are nobody listed")
+        nobody.send("PRIVMSG bisectbot :pause host=icl")
+        nobody.wait("pause is for operators")
+        nobody.send("PRIVMSG NickServ :IDENTIFY ada ada-password")
+        nobody.wait("now identified", "now logged in")
+        nobody.send("PRIVMSG bisectbot :whoami")
+        nobody.wait("NOTICE ada :you are ada, developer; I know you as irc:testnet/ada")
+        nobody.send("PRIVMSG #dev :bisectbot: queue")
+        watcher.wait("NOTICE #dev :ada: 0 requests")
+
+
+def test_notices_talk_and_echoes_are_ignored(network: Network, client: Client) -> None:
+    with Human(network.port, "eve2") as eve:
+        eve.send("JOIN #dev")
+        eve.wait(" 366 ")
+        for text in (
+            "NOTICE #dev :bisectbot: queue",
+            "PRIVMSG #dev :bisectbot status",
+            "PRIVMSG #dev :> !bisect queue",
+        ):
+            eve.send(text)
+        eve.send("PRIVMSG #dev :\x01ACTION !bisect queue\x01")
+        eve.send("PRIVMSG #dev :!bisect status B…")
+        eve.send("PRIVMSG #dev :!bisect hosts nowhere")
+        eve.wait("there is no host 'nowhere'")
+        assert not [line for line in eve.seen if "NOTICE" in line]
+
+
+def test_it_speaks_later_and_comes_back(network: Network, client: Client) -> None:
+    with Human(network.port, "watcher2") as watcher:
+        watcher.send("JOIN #dev")
+        watcher.wait(" 366 ")
+        client.speak({"target": "#dev", "to": "ada"}, Answer("B7 done", ("x" * 600,), link="http://x/y"), "")
+        watcher.wait("NOTICE #dev :ada: B7 done")
+        watcher.wait("http://x/y")
+        assert client._socket is not None
+        client._socket.shutdown(2)
+        watcher.wait("QUIT", "PART", seconds=30)
+        watcher.wait("JOIN", seconds=60)
