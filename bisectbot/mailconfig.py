@@ -174,7 +174,7 @@ def problems(mail: Mail, trees: dict[str, list[str]]) -> Iterator[tuple[Path_, s
 
 
 def _files(mail: Mail) -> Iterator[tuple[Path_, str]]:
-    smtp, imap, maildir = mail.smtp, mail.inbox.imap, mail.inbox.maildir
+    smtp, imap = mail.smtp, mail.inbox.imap
     wanted: list[tuple[Path | None, Path_]] = [
         (smtp.password_file, ("mail", "smtp", "password_file")),
         (smtp.ca_file, ("mail", "smtp", "ca_file")),
@@ -186,8 +186,6 @@ def _files(mail: Mail) -> Iterator[tuple[Path_, str]]:
     for path, where in wanted:
         if path is not None and not path.is_file():
             yield where, f"{'.'.join(map(str, where))}: no such file: {path}; create it or correct the path"
-    if maildir is not None and not (maildir / "new").is_dir():
-        yield ("mail", "inbox", "maildir"), f"mail.inbox.maildir: no maildir: {maildir} has no folder `new`"
 
 
 def _names(mail: Mail, trees: dict[str, list[str]]) -> Iterator[tuple[Path_, str]]:

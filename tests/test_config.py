@@ -71,7 +71,11 @@ def changed(old: str, new: str) -> str:
         ),
         ("state: state", "stat: state", "bisectbot.yaml:1: unknown key stat; did you mean state?"),
         ("better: more", "bettter: more", "unknown key jobs.bench.kpis.bench.ops.bettter; did you mean better?"),
-        ("build: b,", "build: b, colour: red,", "colour; known keys here: backfill, build, every, jobs, kind, per_day, quiet"),
+        (
+            "build: b,",
+            "build: b, colour: red,",
+            "colour; known keys here: backfill, build, every, jobs, kind, per_day, quiet",
+        ),
         ("outputs: [bench]}", "outputs: [bench], builds: 1}", "unknown key builds.b.builds; did you mean builder?"),
         # wrong types and values
         ("[bench]}\njobs", "bench}\njobs", "bisectbot.yaml:8: builds.b.outputs: Input should be a valid tuple, found"),
@@ -131,7 +135,6 @@ def changed(old: str, new: str) -> str:
                 ("smtp: {ca_file: ca}", "mail.smtp.ca_file: no such file: ca; create it or correct the path"),
                 ("smtp: {dkim: {domain: d, selector: s}}", "mail.smtp.dkim.key_file is missing; add it"),
                 ("smtp: {dkim: {domain: d, selector: s, key_file: k}}", "mail.smtp.dkim.key_file: no such file: k;"),
-                ("inbox: {maildir: drop}", "mail.inbox.maildir: no maildir: drop has no folder `new`"),
                 ("inbox: {lmtp: here}", "mail.inbox.lmtp: String should match pattern"),
                 ("inbox: {imap: {host: h, user: u}}", "mail.inbox.imap.password_file is missing; add it"),
                 (

@@ -135,4 +135,7 @@ def _mail(config: Config) -> Finding:
     mail = config.mail
     if mail.policy is not MailPolicy.FILES and not mail.operators:
         return Finding("mail", False, "nobody is told of trouble; name mail.operators")
+    folder = mail.inbox.maildir
+    if folder is not None and not (folder / "new").is_dir():
+        return Finding("mail", False, f"mail.inbox.maildir: {folder} is no maildir; create it with new, cur and tmp")
     return Finding("mail", True, f"goes as far as: {mail.policy.value}")
