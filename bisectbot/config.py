@@ -285,6 +285,18 @@ class BisectionPolicy(Section):
     verify: VerifyPolicy = VerifyPolicy()
 
 
+class CanarySpec(Section):
+    """One pinned commit that each host measures again and again: does it still measure what it did?"""
+
+    commit: str = Field("", pattern=r"^([0-9a-f]{40})?$", description="40 hex digits; none, no canary")
+    build: str = ""
+    job: str = ""
+    interval: Seconds = 24 * 3600.0
+    runs: int = Field(3, ge=1, le=100, description="in one boot")
+    aa_interval: Seconds = 24 * 3600.0
+    aa_boots: int = Field(0, ge=0, le=100, description="of the pinned commit against itself, each time")
+
+
 class CostsSpec(Section):
     """What things cost before the service has measured it itself (farm time)."""
 
@@ -423,6 +435,7 @@ class Config(Section):
     builds: dict[Name, Build] = Field(min_length=1)
     jobs: dict[Name, JobSpec] = Field(min_length=1)
     bisection: BisectionPolicy = BisectionPolicy()
+    canary: CanarySpec = CanarySpec()
     costs: CostsSpec = CostsSpec()
     worker: WorkerSpec = WorkerSpec()
     hosts: dict[Name, Host] = Field({})
@@ -521,7 +534,7 @@ class _Check:
         self.unread: set[str] = set()
 
     def all(self) -> list[Problem]:
-        for check in (self.trees, self.builds, self.groups, self.jobs, self.hosts, self.files, self.mail):
+        for check in (self.trees, self.builds, self.canary, self.groups, self.jobs, self.hosts, self.files, self.mail):
             check()
         return self.problems
 
@@ -580,6 +593,11 @@ class _Check:
             except UserError as error:
                 self.unread.add(host.group)
                 self.problems.append(Problem(str(folder / "hosts" / f"{name}.yaml"), 0, f"its group's facts: {error}"))
+
+    def canary(self) -> None:
+        if self.config.canary.commit:
+            self.named(("canary", "build"), self.config.canary.build, self.config.builds, "build")
+            self.named(("canary", "job"), self.config.canary.job, self.config.jobs, "job")
 
     def jobs(self) -> None:
         groups = {host.group for host in self.config.hosts.values()}

@@ -106,6 +106,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "jobs.NAME.kpis.STAT": config.KpiSpec,
     "bisection": config.BisectionPolicy,
     "bisection.verify": config.VerifyPolicy,
+    "canary": config.CanarySpec,
     "costs": config.CostsSpec,
     "worker": config.WorkerSpec,
     "hosts/HOST.yaml": config.Host,

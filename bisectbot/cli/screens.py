@@ -58,11 +58,13 @@ def overview(seen: Overview) -> None:
 
 def hosts(seen: Iterable[HostStatus], console: Console | None = None) -> None:
     """Every host, what it does and how it is."""
-    table = _table("Hosts", "=host", "=group", "state", "worker", "runs now", ">waiting", "reason")
+    table = _table("Hosts", "=host", "=group", "state", "worker", "runs now", ">waiting", ">false alarms", "reason")
     for host in seen:
         spoke = f"spoke {duration(host.silent_s)} ago" if host.silent_s is not None else "never seen"
         worker = "attached" if host.attached else spoke
-        table.add_row(host.name, host.group, host.state, worker, host.run or "-", str(host.waiting), host.reason)
+        alarms = f"{host.alarms} in {host.nights}" if host.nights else "-"
+        does = (worker, host.run or "-", str(host.waiting), alarms)
+        table.add_row(host.name, host.group, host.state, *does, host.reason)
     (console or _console()).print(table, "")
 
 

@@ -24,9 +24,7 @@ from bisectbot.service.context import LEASE_S, Context
 from bisectbot.source.git import PUBLISHED
 from bisectbot.store import leases
 from bisectbot.store.database import now
-from bisectbot.store.tables import Build, BuildState, Host, HostState, Run, RunState
-
-_WORKING = {HostState.GOOD, HostState.UNKNOWN}
+from bisectbot.store.tables import Build, BuildState, Host, Run, RunState
 
 
 class HostHeldError(InfraError):
@@ -48,7 +46,7 @@ def claim_run(context: Context, claim: RunClaim) -> RunAssignment | None:
         if leases.acquire(session, host_lease(host), claim.instance, context.lease_s) is None:
             raise HostHeldError(f"host {claim.host} is held by another worker; its lease ends within {LEASE_S:g} s")
         run = None
-        if host.state in _WORKING:
+        if host.state in order.WORKING:
             run = order.next_run(session, context.config, host, time, context.clock.scale)
         if run is None:
             host.hinted = 0.0  # its worker has looked; new work is told at once

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from bisectbot.errors import UserError
 from bisectbot.jobs import wire
-from bisectbot.service import judgements
+from bisectbot.service import judgements, states
 from bisectbot.service.advance import cancel_runs
 from bisectbot.service.context import Context
 from bisectbot.service.post import approval, optouts, rules
@@ -192,8 +192,7 @@ def set_host(context: Context, who: Who, name: str, state: HostState, why: str) 
         if host is None:
             known = ", ".join(session.execute(select(Host.name).order_by(Host.name)).scalars()) or "none"
             raise UserError(f"there is no host {name!r}; there are: {known}")
-        host.state, host.reason, host.since, host.failures = state, f"{why} ({who})", now(session), 0
-        host.hinted = 0.0
+        states.change(session, host, state, f"{why} ({who})")
         log(session, who, f"hosts {name} {state.value} {why}", "done")
         return f"{name} is {state.value}"
 

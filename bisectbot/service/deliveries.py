@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from bisectbot.errors import UserError
 from bisectbot.results.delivery import ArtifactRef, BuildDelivery, Outcome, RunDelivery
-from bisectbot.service import catalog
+from bisectbot.service import catalog, states
 from bisectbot.service.boots import keep_boots
 from bisectbot.service.claims import build_lease, recipe_of, run_lease
 from bisectbot.service.context import Context
@@ -115,7 +115,7 @@ def _done(session: Session, run: Run, host: Host, delivery: RunDelivery, time: f
     run.state, run.finished, run.seconds = RunState.DONE, time, delivery.seconds
     host.failures = 0
     if host.state is HostState.UNKNOWN:
-        host.state, host.since, host.reason = HostState.GOOD, time, "delivered a result"
+        states.change(session, host, HostState.GOOD, "delivered a result")
     environment = catalog.environment_row(session, run.group_id, delivery.environment)
     run.environment_id = environment.id
     values = dict(delivery.samples)
@@ -150,9 +150,9 @@ def _machinery_failed(
 ) -> None:
     if delivery.outcome is Outcome.INFRA:
         host.failures += 1
-        if host.failures >= HOST_FAILURES and host.state in {HostState.GOOD, HostState.UNKNOWN}:
-            host.state, host.since = HostState.SUSPECT, time
-            host.reason = f"{host.failures} failures in a row, the last: {delivery.message}"
+        if host.failures >= HOST_FAILURES and host.state in states.TRUSTED:
+            why = f"{host.failures} failures in a row, the last: {delivery.message}"
+            states.change(session, host, HostState.SUSPECT, why)
             log.warning("host is suspect", host=host.name, reason=host.reason)
     if run.attempts >= INFRA_RETRIES:
         _fail(session, run, FailureKind.INFRA, time)

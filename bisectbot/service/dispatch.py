@@ -13,7 +13,7 @@ from bisectbot.service.context import Context
 from bisectbot.service.deliveries import release_runs
 from bisectbot.store import leases
 from bisectbot.store.database import now
-from bisectbot.store.tables import Build, BuildState, Host, HostState, Run, RunState
+from bisectbot.store.tables import Build, BuildState, Host, Run, RunState
 
 HINT_AGAIN_S = 30.0
 """Farm seconds after which a hint that led to nothing is sent again: it may have been lost with the broker."""
@@ -79,7 +79,7 @@ def _run_hints(context: Context, session: Session) -> tuple[tuple[str, int], ...
     """One hint for each idle host that has work and was not told lately."""
     time = now(session)
     again = time - context.clock.real(HINT_AGAIN_S)
-    working = select(Host).where(Host.state.in_([HostState.GOOD, HostState.UNKNOWN]))
+    working = select(Host).where(Host.state.in_(order.WORKING))
     hints = []
     for host in session.execute(working).scalars().all():
         query = (
@@ -89,6 +89,7 @@ def _run_hints(context: Context, session: Session) -> tuple[tuple[str, int], ...
                 Run.group_id == host.group_id,
                 Run.not_before <= time,
                 or_(Run.wanted_host_id.is_(None), Run.wanted_host_id == host.id),
+                order.allowed(host),
             )
             .order_by(Run.purpose, Run.id)
             .limit(1)

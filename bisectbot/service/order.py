@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Row, Select, func, or_, select
+from sqlalchemy import ColumnElement, Row, Select, func, or_, select, true
 from sqlalchemy.orm import Session, joinedload
 
 from bisectbot.config import Config
-from bisectbot.store.tables import Branch, Build, BuildState, Host, Purpose, Run, RunState, Tree
+from bisectbot.service import states
+from bisectbot.store.tables import Branch, Build, BuildState, Host, HostState, Purpose, Run, RunState, Tree
 
 AGEING_S = 6 * 3600.0
 """Farm seconds of waiting that lift a run by one purpose, so that backfill is not starved for ever."""
 LOOK_AHEAD = 200
 """How many waiting runs of a group are weighed against each other."""
+WORKING = {*states.TRUSTED, HostState.SUSPECT, HostState.BAD}
 SHARE_WINDOW_S = 24 * 3600.0
 
 
 def next_run(session: Session, config: Config, host: Host, now: float, farm: float) -> Run | None:
-    """The best queued run for ``host``, locked; ``farm`` is farm seconds per real second.
+    """The best queued run for ``host``, locked; ``farm`` is farm seconds per real second. A host that is not trusted
+    gets its canary alone, which may clear it.
 
     Runs are weighed without a lock, so that hosts that ask at once do not hide work from each other; one that somebody
     else is just taking is passed over.
@@ -26,6 +29,7 @@ def next_run(session: Session, config: Config, host: Host, now: float, farm: flo
         Run.group_id == host.group_id,
         Run.not_before <= now,
         or_(Run.wanted_host_id.is_(None), Run.wanted_host_id == host.id),
+        allowed(host),
     )
     for candidate in _weighed(session, config, host, now, farm, fitting):
         whole = joinedload(Run.build, innerjoin=True).joinedload(Build.commit, innerjoin=True)
@@ -34,6 +38,11 @@ def next_run(session: Session, config: Config, host: Host, now: float, farm: flo
         if run is not None:
             return run
     return None
+
+
+def allowed(host: Host) -> ColumnElement[bool]:
+    """Which runs a host may have, as its state is."""
+    return true() if host.state in states.TRUSTED else Run.purpose == int(Purpose.CANARY)
 
 
 def _weighed(

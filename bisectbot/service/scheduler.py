@@ -16,6 +16,7 @@ import structlog
 from bisectbot.errors import InfraError, UserError
 from bisectbot.service.advance import advance
 from bisectbot.service.bisections import open_bisections
+from bisectbot.service.canary import canary
 from bisectbot.service.catalog import synchronise
 from bisectbot.service.context import Context
 from bisectbot.service.detect import detect
@@ -40,7 +41,9 @@ LEADER = "leader"
 Step = Callable[[Context], int]
 
 # What waits for the network has a thread of its own, so that a slow upstream or mail server delays nothing else.
-DECIDE: tuple[Step, ...] = (plan, requests, trials, detect, suspect, open_bisections, advance, report, reap, dispatch)
+DECIDE: tuple[Step, ...] = (
+    plan, requests, trials, canary, detect, suspect, open_bisections, advance, report, reap, dispatch,
+)  # fmt: skip
 WRITE: tuple[Step, ...] = (sequels, weekly, hosts)
 LOOPS: dict[str, tuple[Step, ...]] = {
     "watch": (watch,),

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session, joinedload
 
 from bisectbot.errors import BisectbotError, UserError
 from bisectbot.mail.message import Kind
+from bisectbot.service import canary
 from bisectbot.service.claims import host_lease
 from bisectbot.service.commands import number
 from bisectbot.service.context import Context
@@ -65,6 +66,9 @@ class HostStatus:
     """What it runs now, ``N12``; "" if nothing."""
     waiting: int
     """Runs that wait for its group."""
+    alarms: int = 0
+    nights: int = 0
+    """So many alarms in so many sessions of the canary's commit against itself, in 30 days: all of them false."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,7 @@ def overview(context: Context) -> Overview:
         return Overview(
             leader=leases.holder(session, "leader") or "",
             trees=_trees(session),
-            hosts=_hosts(session),
+            hosts=_hosts(session, context.clock.scale),
             heads_waiting=int(session.execute(waiting).scalar_one()),
             builds={state.value: count for state, count in session.execute(builds)},
             runs={state.value: count for state, count in session.execute(runs)},
@@ -182,7 +186,7 @@ def overview(context: Context) -> Overview:
 def hosts(context: Context) -> list[HostStatus]:
     """Every host: its state, what it does."""
     with context.database.read() as session:
-        return list(_hosts(session))
+        return list(_hosts(session, context.clock.scale))
 
 
 def _trees(session: Session) -> tuple[TreeStatus, ...]:
@@ -192,7 +196,7 @@ def _trees(session: Session) -> tuple[TreeStatus, ...]:
     return tuple(TreeStatus(t.name, t.url, t.fetched, t.problem, heads.get(t.id, 0)) for t in trees)
 
 
-def _hosts(session: Session) -> tuple[HostStatus, ...]:
+def _hosts(session: Session, scale: float) -> tuple[HostStatus, ...]:
     time = now(session)
     queued = select(Run.group_id, func.count()).where(Run.state == RunState.QUEUED).group_by(Run.group_id)
     waiting = dict(session.execute(queued).all())
@@ -208,8 +212,13 @@ def _hosts(session: Session) -> tuple[HostStatus, ...]:
             attached=leases.holder(session, host_lease(host)) is not None,
             run=f"N{running[host.id]}" if host.id in running else "",
             waiting=waiting.get(host.group_id, 0),
+            alarms=known.alarms,
+            nights=known.nights,
         )
-        for host in session.execute(select(Host).order_by(Host.name)).scalars()
+        for host, known in (
+            (host, canary.record(session, host, scale))
+            for host in session.execute(select(Host).order_by(Host.name)).scalars()
+        )
     )
 
 

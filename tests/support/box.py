@@ -239,7 +239,7 @@ def box(folder: Path, *, memory: int = 768, cpus: int = 2) -> Iterator[Box]:
     (folder / "bmc.password").write_text("secret-of-the-bmc\n")
     (folder / "known_hosts").write_text(f"[127.0.0.1]:{ports[1]} {made.known}")
     qemu = (
-        f"nice -n 19 qemu-system-x86_64 -accel tcg -M pc -m {memory} -smp {cpus} -nodefaults -no-user-config"
+        f"qemu-system-x86_64 -accel tcg -M pc -m {memory} -smp {cpus} -nodefaults -no-user-config"
         f" -display none -monitor none -drive if=virtio,format=qcow2,cache=unsafe,file={folder / 'layer.qcow2'}"
         f" -netdev user,id=n,restrict=on,hostfwd=tcp:127.0.0.1:{ports[1]}-:22 -device virtio-net-pci,netdev=n,romfile="
         f" -serial tcp:127.0.0.1:{console.box_port}"

@@ -30,6 +30,7 @@ log = structlog.get_logger(__name__)
 
 LOOK = 20.0
 """Real seconds within which a box that is up has answered."""
+ARM_S = 300.0
 PAUSE_S = 2.0
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _LOOK_SCRIPT = f"""
@@ -116,27 +117,22 @@ class Box:
 
     def start(self, kernel: Installed, key: str, risked: Callable[[], None]) -> Listener:
         """Arm the kernel and start it, with somebody listening. Raises DiedError when the power switch fails."""
-        script = bootload.kexec_script if self._kexec else bootload.grub_script
         self._boot_id = self.shell.run(f"cat {BOOT_ID}", LOOK).strip()
         watch = BootWatch(self.limits)
         listener = Listener(self._console().read, watch, self.console_log)
         time.sleep(0.5)  # a console server has let us in by then
         try:
+            if not self._kexec:
+                self.shell.run(bootload.grub_script(kernel, key), ARM_S)
+            risked()
+            listener.tell(lambda watch: watch.reset(time.monotonic()))
             if self._kexec:
-                risked()
-                listener.tell(lambda watch: watch.reset(time.monotonic()))
-                self.shell.run(script(kernel, key))
+                self.shell.run(bootload.kexec_script(kernel, key), ARM_S)
             else:
-                self.shell.run(script(kernel, key))
-                risked()
-                listener.tell(lambda watch: watch.reset(time.monotonic()))
-                self._machine.power("cycle")
-        except InfraError as error:
+                self._cycle(watch)
+        except BaseException:
             listener.close()
-            with contextlib.suppress(InfraError):
-                self.shell.run(bootload.disarm_script(), LOOK)
-            how = watch.died(Failure.NO_POWER if not self._kexec else Failure.NO_KERNEL, str(error))
-            raise DiedError(how) from None
+            raise
         return listener
 
     def wait_for(self, listener: Listener, key: str, stop: Stop) -> None:
@@ -160,6 +156,14 @@ class Box:
         self.shell.run(f"rm -rf {folder}; mkdir -p {folder}")
         self.shell.put(packed.getvalue(), f"{folder}.tar.gz")
         self.shell.run(f"tar -C {folder} --no-same-owner -xzf {folder}.tar.gz && rm {folder}.tar.gz", 600.0)
+
+    def _cycle(self, watch: BootWatch) -> None:
+        try:
+            self._machine.power("cycle")
+        except InfraError as error:
+            with contextlib.suppress(InfraError):
+                self.shell.run(bootload.disarm_script(), ARM_S)
+            raise DiedError(watch.died(Failure.NO_POWER, str(error))) from None
 
     def _answer(self) -> str | None:
         try:

@@ -47,6 +47,8 @@ class Host(Base):
     state: Mapped[HostState] = mapped_column(words(HostState), default=HostState.UNKNOWN)
     reason: Mapped[str] = mapped_column(default="")
     since: Mapped[float] = mapped_column(default=0.0)
+    trusted: Mapped[float] = mapped_column(default=0.0)
+    """Until when it was good, if it is not: its canaries before are what those of today are held against."""
     seen: Mapped[float] = mapped_column(default=0.0)
     failures: Mapped[int] = mapped_column(default=0)
     hinted: Mapped[float] = mapped_column(default=0.0)
@@ -171,10 +173,13 @@ class Purpose(enum.IntEnum):
     """What a run is for; the order of work on a host (DESIGN §3)."""
 
     BISECTION = 10
+    CANARY = 15
     REQUEST = 20
     RETEST = 30
     NEWEST = 40
     BACKFILL = 50
+    AA = 60
+    """The canary's commit against itself: what a host alarms of without a reason."""
 
 
 class RunState(enum.StrEnum):

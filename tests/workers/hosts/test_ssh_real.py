@@ -63,8 +63,8 @@ class Lab:
             key_file=self.box.image.key,
             known_hosts=self.box.folder / "known_hosts",
             labgrid=target,
-            cmdline="quiet panic=5 oops=panic",
-            silence=150.0,
+            cmdline="panic=5 oops=panic",
+            silence=240.0,
             **changes,
         )
         folder = self.folder / name

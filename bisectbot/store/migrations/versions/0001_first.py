@@ -190,6 +190,7 @@ def upgrade() -> None:
         ),
         sa.Column("reason", sa.String(), nullable=False),
         sa.Column("since", sa.Double(), nullable=False),
+        sa.Column("trusted", sa.Double(), nullable=False),
         sa.Column("seen", sa.Double(), nullable=False),
         sa.Column("failures", sa.Integer(), nullable=False),
         sa.Column("hinted", sa.Double(), nullable=False),

@@ -1,0 +1,143 @@
+"""Hosts watched by what they measure: the canary's alarm, the way back, and the commit against itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlalchemy import select
+
+from bisectbot.config import CanarySpec
+from bisectbot.jobs.assignment import RunAssignment
+from bisectbot.results.delivery import Outcome, RunDelivery
+from bisectbot.service.canary import canary, record
+from bisectbot.service.commands import Asker, set_host
+from bisectbot.service.dispatch import dispatch
+from bisectbot.store.tables import Host, HostState, Purpose, Run
+from tests.support.lab import HOST, Lab
+
+LEVEL = 100.0
+
+
+def watched(lab: Lab, **changes: object) -> Lab:
+    """The lab with a canary that is always due; nothing else is left to do on it."""
+    sha = lab.upstream.line([LEVEL])[-1]
+    lab.upstream.push(sha)
+    lab.work()
+    spec = CanarySpec(commit=sha, build="b", job="bench", interval=0.001, runs=2, **changes)
+    lab.context = replace(lab.context, config=lab.config.model_copy(update={"canary": spec}))
+    return lab
+
+
+def days(lab: Lab, count: int) -> None:
+    """So many sittings of the canary, each measured as it was asked for."""
+    for _ in range(count):
+        canary(lab.context)
+        dispatch(lab.context)
+        while lab.run() is not None:
+            pass
+    canary(lab.context)
+
+
+def host(lab: Lab) -> tuple[HostState, str]:
+    with lab.context.database.read() as session:
+        row = session.execute(select(Host).where(Host.name == HOST)).scalar_one()
+        return row.state, row.reason
+
+
+def runs(lab: Lab, purpose: Purpose) -> list[Run]:
+    with lab.context.database.read() as session:
+        return list(session.execute(select(Run).where(Run.purpose == int(purpose)).order_by(Run.id)).scalars())
+
+
+def test_without_a_commit_there_is_no_canary(lab: Lab):
+    assert canary(lab.context) == 0
+    assert runs(lab, Purpose.CANARY) == []
+
+
+def test_a_sitting_is_one_boot_of_this_host_and_the_next_waits(lab: Lab):
+    watched(lab)
+    canary(lab.context)
+    canary(lab.context)
+    planned = runs(lab, Purpose.CANARY)
+    assert [run.fresh_boot for run in planned] == [True, False]
+    assert len({run.wanted_host_id for run in planned}) == 1
+    days(lab, 3)
+    assert len(runs(lab, Purpose.CANARY)) >= 6
+    assert host(lab)[0] is HostState.GOOD
+
+
+def test_a_host_that_moves_is_suspect_and_gets_canaries_alone(lab: Lab):
+    watched(lab)
+    days(lab, 12)
+    assert host(lab)[0] is HostState.GOOD
+    lab.sigma = 0.1
+    _moved(lab, 12.0)
+    days(lab, 6)
+    state, reason = host(lab)
+    assert state in {HostState.SUSPECT, HostState.BAD}
+    assert "the canary moved by +" in reason
+    lab.upstream.push(lab.upstream.line([LEVEL, LEVEL])[-1])
+    lab.tick()
+    lab.build()
+    claimed = lab.claim()
+    assert claimed is None or claimed.run in {run.id for run in runs(lab, Purpose.CANARY)}
+
+
+def test_three_canaries_as_before_clear_a_host_and_three_others_condemn_it(lab: Lab):
+    watched(lab)
+    days(lab, 6)
+    set_host(lab.context, Asker("ada"), HOST, HostState.SUSPECT, "a look")
+    days(lab, 4)
+    assert host(lab) == (HostState.GOOD, "3 canaries in a row passed (canary)")
+    set_host(lab.context, Asker("ada"), HOST, HostState.SUSPECT, "another look")
+    _moved(lab, 30.0)
+    days(lab, 4)
+    assert host(lab)[0] is HostState.BAD
+    _moved(lab, 0.0)
+    days(lab, 4)
+    assert host(lab)[0] is HostState.UNKNOWN
+
+
+def test_failing_canaries_are_no_passes(lab: Lab):
+    watched(lab)
+    days(lab, 4)
+    set_host(lab.context, Asker("ada"), HOST, HostState.SUSPECT, "a look")
+    lab.faults = lambda given: (Outcome.FAILED, "no number") if hasattr(given, "run") else None
+    days(lab, 5)
+    assert host(lab)[0] is HostState.BAD
+
+
+def test_a_host_in_maintenance_is_left_alone(lab: Lab):
+    watched(lab)
+    set_host(lab.context, Asker("ada"), HOST, HostState.MAINTENANCE, "new fans")
+    before = len(runs(lab, Purpose.CANARY))
+    days(lab, 2)
+    assert len(runs(lab, Purpose.CANARY)) == before
+
+
+def test_a_host_that_tells_nights_apart_has_its_false_alarms_counted(lab: Lab):
+    watched(lab, aa_boots=4, aa_interval=0.001)
+    days(lab, 4)
+    with lab.context.database.write() as session:
+        quiet = record(session, session.execute(select(Host).where(Host.name == HOST)).scalar_one())
+        assert (quiet.alarms, quiet.nights >= 3) == (0, True)
+    lab.sigma = 0.1
+    _moved(lab, 40.0, only=Purpose.AA)  # the same commit, another number: whatever is found now is false
+    days(lab, 3)
+    with lab.context.database.write() as session:
+        loud = record(session, session.execute(select(Host).where(Host.name == HOST)).scalar_one())
+        assert loud.alarms >= 1
+
+
+def _moved(lab: Lab, by: float, only: Purpose | None = None) -> None:
+    """From now on the machine measures other numbers of the same program."""
+    real = type(lab).measured
+
+    def measured(given: RunAssignment) -> RunDelivery:
+        delivery = real(lab, given)
+        if only is not None and given.run not in {run.id for run in runs(lab, only)}:
+            return delivery
+        samples = tuple((name, value + by) for name, value in delivery.samples)
+        return replace(delivery, samples=samples)
+
+    lab.measured = measured  # type: ignore[method-assign]
