@@ -26,7 +26,6 @@ NEGLIGIBLE: Final = 1e-3
 """Kinds of together less weight are left out; after PILOT boots, those that can never come back."""
 PILOT: Final = 32
 HOPELESS: Final = 1e-8
-KINDS_OF_PLACES: Final = 6
 STRETCH: Final = 2
 MOST_STRETCHES: Final = 16
 """A host's level counts as constant for so many experiments, or longer in a long search."""
@@ -35,8 +34,11 @@ UNSTEADY: Final = ((0.044, 0.0, 0.1), (0.13, 0.0, 0.1), (0.05, 0.1, 0.05))
 
 Of experiments of 480 s the second drift makes a step in eight hours; jumps are a machine that changes its speed.
 """
-DRIFT_ROWS: Final = 6
-DRIFT_KINDS: Final = 3
+KINDS_OF_DRIFT: Final = 3
+KINDS_OF_HOSTS: Final = 6
+KINDS_TRIED: Final = 12
+ROWS_TRIED: Final = 5
+"""Where levels differ between hosts or hours, so many kinds count, chosen by so many of the likeliest rows."""
 COARSE: Final = 4
 PLANNED_KINDS: Final = 4
 BINS: Final = 48
@@ -123,12 +125,14 @@ class Measured:
         every = _weigh_by_history(KINDS, scale, history)
         kept = self._choose(every)
         hosts = _places([(host, 0) for _, host, _ in groups], 0.0)
-        if len(hosts) > 1:
-            kept = kept[:KINDS_OF_PLACES]
         self._kinds, self._table = every.take(kept), self._table_of(kept)
         self._fit = levels.fit(self._states, self._table, self._grid, self._step_prior)
         if len(hosts) > 1:
-            self._fit = self._fit_places(slice(None), self._table, self._kinds, hosts)
+            kept = np.union1d(kept[:KINDS_TRIED], self._calm(kept, states))
+            self._kinds, self._table, self._fit, few = self._over_places(
+                hosts, every.take(kept), self._table_of(kept), KINDS_OF_HOSTS
+            )
+            kept = kept[few]
         self._steady = logsumexp(self._joint(), axis=1), len(kept)
         places = _places([(host, number) for _, host, number in groups], length / pace_s)
         if any(len(successive) > 1 for successive in places):
@@ -140,38 +144,44 @@ class Measured:
     def _joint(self) -> Floats:
         return self._fit.log_evidence + self._kinds.log_prior
 
-    def _fit_places(
-        self, rows: Ints | slice, table: Floats, kinds: noise.Kinds, hosts: Sequence[Sequence[levels.Place]]
-    ) -> levels.Fit:
-        joint = self._joint()
-        row, kind = np.unravel_index(int(joint.argmax()), joint.shape)
-        about = float(self._fit.steps @ self._fit.step[row, kind])
-        return levels.fit_places(
-            self._states[rows], table, self._grid, self._step_prior, hosts=hosts, kinds=kinds, about=about
-        )
-
     def _allow_drift(
-        self, hosts: Sequence[Sequence[levels.Place]], every: noise.Kinds, kept: Ints, states: Floats
+        self, places: Sequence[Sequence[levels.Place]], every: noise.Kinds, kept: Ints, states: Floats
     ) -> None:
-        """Add the kinds under which hosts drift or jump that explain the likeliest rows best.
+        """Add the kinds under which hosts drift or jump that explain the likeliest rows best."""
+        calm = self._calm(kept, states)
+        index = np.repeat(calm, len(UNSTEADY))
+        drift, jump, prior = (np.tile(column, len(calm)) for column in np.array(UNSTEADY).T)
+        kinds = every.take(index)
+        kinds = replace(kinds, drift=drift, jump=jump, log_prior=kinds.log_prior + np.log(prior))
+        kinds, table, fit, _ = self._over_places(places, kinds, self._table_of(index), KINDS_OF_DRIFT)
+        self._fit = self._fit.joined(fit)
+        self._kinds, self._table = self._kinds.joined(kinds), np.concatenate([self._table, table], axis=1)
 
-        Without drift a drifting host seems noisy; so kinds as calm as successive boots are tried too.
-        """
+    def _calm(self, kept: Ints, states: Floats) -> Ints:
+        """The best kind, and those as calm as successive boots: what places explain seems noise without them."""
         joint = self._joint()
         best, row = int(logsumexp(joint, axis=0).argmax()), int(logsumexp(joint, axis=1).argmax())
         size = float(self._fit.steps @ self._fit.step[row, best])
-        calm = np.unique([kept[best], *_calm_kinds(self._sessions, size * states[row])])
-        drift, jump, prior = (np.tile(column, len(calm)) for column in np.array(UNSTEADY).T)
-        index = np.repeat(calm, len(UNSTEADY))
-        kinds = every.take(index)
-        kinds = replace(kinds, drift=drift, jump=jump, log_prior=kinds.log_prior + np.log(prior))
-        table = self._table_of(index)
-        rows = np.argsort(-logsumexp(joint, axis=1), kind="stable")[:DRIFT_ROWS]
-        tried = self._fit_places(rows, table, kinds, hosts).log_evidence + kinds.log_prior
-        few = np.argsort(-logsumexp(tried, axis=0), kind="stable")[:DRIFT_KINDS]
+        return np.unique([kept[best], *_calm_kinds(self._sessions, size * states[row])])
+
+    def _over_places(
+        self, places: Sequence[Sequence[levels.Place]], kinds: noise.Kinds, table: Floats, most: int
+    ) -> tuple[noise.Kinds, Floats, levels.Fit, Ints]:
+        """Of these kinds those that explain the likeliest rows best, and the fit of all rows under them."""
+        joint = self._joint()
+        row, kind = np.unravel_index(int(joint.argmax()), joint.shape)
+        fit = partial(
+            levels.fit_places,
+            grid=self._grid,
+            prior=self._step_prior,
+            hosts=places,
+            about=float(self._fit.steps @ self._fit.step[row, kind]),
+        )
+        rows = np.argsort(-logsumexp(joint, axis=1), kind="stable")[:ROWS_TRIED]
+        tried = fit(self._states[rows], table, kinds=kinds).log_evidence + kinds.log_prior
+        few = np.argsort(-logsumexp(tried, axis=0), kind="stable")[:most]
         kinds, table = kinds.take(few), table[:, few]
-        self._fit = self._fit.joined(self._fit_places(slice(None), table, kinds, hosts))
-        self._kinds, self._table = self._kinds.joined(kinds), np.concatenate([self._table, table], axis=1)
+        return kinds, table, fit(self._states, table, kinds=kinds), few
 
     def _choose(self, every: noise.Kinds) -> Ints:
         """The kinds that carry nearly all of the weight, most first."""
@@ -361,7 +371,7 @@ def _stretches(sessions: Sequence[Session], pace_s: float) -> tuple[list[tuple[s
     for s in sessions:
         if s.at is not None:
             span = max(span, s.at - start[s.host])
-    length = max(STRETCH * pace_s, span / MOST_STRETCHES)
+    length = max(STRETCH * pace_s, span / max(MOST_STRETCHES / max(len(start), 1), 4))
     return [(s.host, 0 if s.at is None else int((s.at - start[s.host]) / length)) for s in sessions], length
 
 

@@ -106,7 +106,7 @@ class Fit:
         )
 
 
-def _exp(log: Floats) -> Floats:
+def _exp(log: NDArray[np.floating]) -> Floats:
     """exp, but never so small that products become denormal: those are slow, and nothing here needs them."""
     result: Floats = np.exp(np.maximum(log, -30.0))
     return result
@@ -175,7 +175,7 @@ class _Sides:
         for i, s in enumerate(shifts):
             down, up = max(-s, 0), max(s, 0)
             part = good[..., down : m - up] * bad[..., up : m - down]
-            of_step[..., i] = part @ np.diagonal(link, s)
+            of_step[..., i] = (part * np.diagonal(link, s)).sum(axis=-1)
         of_step /= np.maximum(of_step.sum(-1, keepdims=True), 1e-300)
         return shifts * (self._grid.gap * COARSE), of_step
 
@@ -240,9 +240,10 @@ def fit_places(
     tables = tables[..., ::2]
     shifts = _shifts(thin, prior, about)
     steps: Floats = shifts.astype(np.float64) * thin.gap
-    log_total: Floats = np.log(prior.density(steps) * (thin.gap**2 * np.gradient(shifts)) + 1e-30)[:, None]
+    weight = np.log(prior.density(steps) * (thin.gap**2 * np.gradient(shifts)) + 1e-30)
+    log_total: Floats = weight.astype(np.float32)[:, None]
     for stretches in hosts:
-        message = np.zeros(1)
+        message: Floats = np.zeros(1, dtype=np.float32)
         for i, place in enumerate(stretches):
             if i:
                 message = _convolve(message, _walk(thin, kinds, max(place.gap, 1.0)))
@@ -256,7 +257,8 @@ def fit_places(
     joint /= total[..., None, None]
     bad = np.zeros((*joint.shape[:2], thin.points))
     for d, shift in enumerate(shifts):
-        bad += _moved(joint[:, :, d], -int(shift), -np.inf)
+        down, up = (min(max(int(s), 0), thin.points) for s in (-shift, shift))  # what leaves the grid is lost
+        bad[..., up : thin.points - down] += joint[:, :, d, down : thin.points - up]
     good = joint.sum(axis=2)
     m = grid.thinned(COARSE).points
     fine = spread(grid.points, 2)
@@ -296,25 +298,21 @@ def _joint(states: Floats, tables: Floats, boots: Ints, shifts: Ints) -> Floats:
     n, k, g = some.shape
     bad = (states[:, boots].astype(np.float32) @ some.reshape(n, k * g)).reshape(-1, k, g)
     good = some.sum(axis=0) - bad
-    return np.stack([good + _moved(bad, int(s), 0.0) for s in shifts], axis=2)
-
-
-def _moved(values: Floats, by: int, beyond: float) -> Floats:
-    """values[..., g + by]; beyond the border the border's value (0.0), or nothing (-inf)."""
-    index = np.arange(values.shape[-1]) + by
-    inside = (index >= 0) & (index < len(index))
-    moved = values[..., np.clip(index, 0, len(index) - 1)]
-    return moved if beyond == 0.0 else np.where(inside, moved, 0.0)
+    index = np.clip(np.arange(g) + shifts[:, None], 0, g - 1)
+    joint: Floats = bad[..., index]
+    joint += good[:, :, None]
+    return joint
 
 
 def _offset(grid: Grid, kinds: Kinds) -> Floats:
     """Hosts of a group are alike, more or less: a narrow and a wide prior, (K, G, G)."""
     size = np.sqrt(kinds.sigma**2 + kinds.boot_variance)
-    return np.stack([0.5 * _kernel(grid, 0.1 * float(s)) + 0.5 * _kernel(grid, 1.2 * float(s)) for s in size])
+    narrow, wide = (np.stack([_kernel(grid, f * float(s)) for s in size]) for f in (0.1, 1.2))
+    return (narrow + wide) / np.float32(2)
 
 
 def _kernel(grid: Grid, deviation: float) -> Floats:
-    apart = grid.at[:, None] - grid.at[None, :]
+    apart = (grid.at[:, None] - grid.at[None, :]).astype(np.float32)
     kernel = _exp(-0.5 * (apart / max(deviation, 0.05 * grid.gap)) ** 2)
     result: Floats = (kernel / kernel.sum(axis=0, keepdims=True)).astype(np.float32)
     return result

@@ -194,7 +194,7 @@ class Search:
         if thin is None or thin in out:
             return []
         wanted = math.sqrt(self._runs_to_come(posterior) / 3)
-        if not doubtful and known[thin] >= 0.4 * wanted:
+        if not doubtful and known[thin] >= 0.7 * wanted:
             return []
         few = 2 if doubtful else min(max(round(wanted - known[thin]), 1), FEW_RUNS[-1])
         return [Experiment(thin, few, fresh_boot=True)]

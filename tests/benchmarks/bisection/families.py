@@ -102,7 +102,8 @@ class Host:
     def runs(self, level: float, bad: bool, n: int, at: float) -> Floats:
         drift = self._walk[min(int(at / 600.0), len(self._walk) - 1)]
         noise = self._family.run(self._rng, n, bad, self._step)
-        return level + self._offset + drift + self._boot + noise
+        values: Floats = level + self._offset + drift + self._boot + noise
+        return values
 
 
 @lru_cache(maxsize=64)
