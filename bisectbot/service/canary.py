@@ -177,7 +177,7 @@ def _alarms(sessions: tuple[Sitting, ...]) -> bool:
     window = [one for one in sessions if one.environment == sessions[-1].environment][-LOOK_BACK:]
     heads = [boot for one in window for boot in one.boots]
     first = len(heads) - len(sessions[-1].boots)
-    if any(step.index >= first for step in find_steps(heads)):
+    if len(find_steps(heads)) > len(find_steps(heads[:first]) if first else ()):  # one more than the night before
         return True
     return _retest_alarms(sessions[-1])
 
