@@ -28,6 +28,10 @@ from bisectbot.source.git import Git
 HOSTS = {"lkp-icl-2sp2-1": "lkp-icl-2sp2", "lkp-ivb-2ep1-1": "lkp-ivb-2ep1"}
 LIMIT_S = 175.0
 """The demo ends after this, found or not."""
+QUIET_S = 10.0
+"""With nothing left to do for so long, nothing more will be found."""
+SETTLED = {"sent", "awaiting_approval"}
+"""What the mail of a report can come to."""
 EXCLUSIVE = "demo"
 
 
@@ -205,26 +209,29 @@ class Play:
         self.told: set[str] = set()
 
     def until_the_mail(self) -> Ending:
-        """Push while the service keeps up; end with the mail, with a verdict that brings none, or at the limit."""
-        deadline = time.monotonic() + self.limit_s
-        bisection: state.BisectionStatus | None = None
+        """Push while the service keeps up; end with the report, when nothing is left to do, or at the limit."""
+        now = time.monotonic()
+        deadline, quiet_since = now + self.limit_s, now
+        seen = state.overview(self.context)
         while time.monotonic() < deadline:
             self.tree.look()
             seen = state.overview(self.context)
             self._push(seen)
             self._tell(seen)
-            bisection = self._follow(seen) or bisection
-            if self.sink.mails and bisection is not None and bisection.line.verdict:
+            self._follow(seen)
+            if any(report.mail in SETTLED for report in seen.reports):
                 break
-            if bisection is not None and bisection.line.verdict not in {"", "culprit", "culprit_set"}:
+            if _busy(seen) or self.pushed < len(self.made.heads):
+                quiet_since = time.monotonic()
+            elif time.monotonic() - quiet_since > QUIET_S:
                 break
             time.sleep(0.25)
-        return self._ending(bisection)
+        return self._ending(seen)
 
     def _push(self, seen: state.Overview) -> None:
-        busy = seen.heads_waiting or seen.builds or any(seen.runs.values())
         known = sum(tree.heads for tree in seen.trees)
-        if busy or seen.bisections or known < self.pushed or self.pushed == len(self.made.heads):
+        named = any(row.culprit for row in seen.bisections)
+        if _busy(seen) or named or known < self.pushed or self.pushed == len(self.made.heads):
             return
         self.upstream.run("update-ref", f"refs/heads/{BRANCH}", self.made.heads[self.pushed])
         self.pushed += 1
@@ -244,28 +251,26 @@ class Play:
         work = ", ".join(f"{count} runs {name}" for name, count in seen.runs.items()) or "waiting"
         self.display.now(f"{self.pushed} heads pushed, {work}")
 
-    def _follow(self, seen: state.Overview) -> state.BisectionStatus | None:
-        if not seen.bisections:
-            return None
-        newest = state.bisection_status(self.context, seen.bisections[0].id)
-        for row in newest.experiments:
-            if row.values or row.reason:
-                result = " ".join(f"{value:.5g}" for value in row.values) or row.reason.splitlines()[0][:60]
-                if row.state != "pending":
-                    self._once(f"  {newest.line.id} #{row.number} {row.commit[:12]} {row.subject}: {result}")
-        return newest
+    def _follow(self, seen: state.Overview) -> None:
+        for line in reversed(seen.bisections):
+            for row in state.bisection_status(self.context, line.id).experiments:
+                if row.state != "pending" and (row.values or row.reason):
+                    result = " ".join(f"{value:.5g}" for value in row.values) or row.reason.splitlines()[0][:60]
+                    self._once(f"  {line.id} #{row.number} {row.commit[:12]} {row.subject}: {result}")
+            if line.verdict and not line.culprit:
+                self._once(f"bisection {line.id}: {line.verdict.replace('_', ' ')}: {line.reason}")
 
     def _once(self, text: str) -> None:
         if text not in self.told:
             self.told.add(text)
-            self.display.say(text.replace("[", r"\["))
+            self.display.say(text)
 
-    def _ending(self, bisection: state.BisectionStatus | None) -> Ending:
+    def _ending(self, seen: state.Overview) -> Ending:
         mails = sorted((self.context.config.state / "mails").glob("*.eml"))
         runs = state.runs_done(self.context)
-        if bisection is None:
+        line = next((row for row in seen.bisections if row.culprit), next(iter(seen.bisections), None))
+        if line is None:
             return Ending(self.made.culprit, "", "no step found", None, runs, "")
-        line = bisection.line
         return Ending(
             planted=self.made.culprit,
             found=line.culprit,
@@ -276,12 +281,19 @@ class Play:
         )
 
 
+def _busy(seen: state.Overview) -> bool:
+    """Whether the service still has something to do."""
+    searching = any(row.state in {"waiting", "running"} for row in seen.bisections)
+    suspected = any(step.state in {"suspected", "real"} for step in seen.steps)
+    return bool(seen.heads_waiting or seen.builds or any(seen.runs.values()) or searching or suspected)
+
+
 def conclude(display: Display, config: Config, made: Made, ending: Ending, sink: Sink, *, as_json: bool) -> None:
     display.end()
     out = display.console
-    if sink.mails:
+    for mail in sink.mails[:1]:
         out.print("\nThe mail\n", style="bold")
-        out.print(readable(sink.mails[0]), soft_wrap=True)
+        out.print(readable(mail), soft_wrap=True)
     verdict = "right" if ending.right else "WRONG" if ending.found else f"none ({ending.state})"
     probability = f", probability {ending.probability:.3f}" if ending.probability is not None else ""
     out.print(f"planted  {made.culprit}")

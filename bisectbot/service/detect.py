@@ -6,6 +6,8 @@ long as nothing was built upon it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import structlog
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
@@ -20,6 +22,8 @@ from bisectbot.store.tables import Run, RunState, Series, Step, StepState
 log = structlog.get_logger()
 
 ENGINE = "detect/1"
+MISSED = 0.05
+"""How often a re-test does not see a step that is there."""
 _MOVABLE = {StepState.SUSPECTED}
 
 
@@ -44,7 +48,7 @@ def detect(context: Context) -> int:
             least_probability=context.config.bisection.least_probability,
         )
         with context.database.write() as session:
-            new += _record(session, series, heads, steps)
+            new += _record(session, series, heads, steps, context.config.bisection.least_probability)
     return new
 
 
@@ -55,11 +59,13 @@ def _accepted(session: Session, series: int, heads: list[Measured]) -> list[int]
     return [i for i, head in enumerate(heads) if i > 0 and head.head in accepted]
 
 
-def _record(session: Session, series: int, heads: list[Measured], found: list[Found]) -> int:
+def _record(session: Session, series: int, heads: list[Measured], found: list[Found], least: float) -> int:
     known = session.execute(select(Step).where(Step.series_id == series)).scalars().all()
     seen: set[int] = set()
     new = 0
     for step in found:
+        if _refuted(session, known, heads, step, least):
+            continue
         same = next((old for old in known if old.id not in seen and _same(old, heads, step)), None)
         if same is None:
             same = _add(session, series, heads, step)
@@ -75,11 +81,37 @@ def _record(session: Session, series: int, heads: list[Measured], found: list[Fo
 
 def _same(old: Step, heads: list[Measured], step: Found) -> bool:
     """Overlapping intervals and the same sign: the same step."""
-    if old.state is StepState.WITHDRAWN:
+    if old.state in {StepState.WITHDRAWN, StepState.REFUTED}:
         return False
     first, last = heads[step.interval[0]].number, heads[step.interval[1]].number
-    overlap = old.first <= last and first <= old.last
-    return overlap and (old.new_level - old.old_level > 0) == (step.effect > 0)
+    return old.first <= last and first <= old.last and _same_sign(old, step)
+
+
+def _same_sign(old: Step, step: Found) -> bool:
+    return (old.new_level - old.old_level > 0) == (step.effect > 0)
+
+
+def _refuted(session: Session, known: Sequence[Step], heads: list[Measured], step: Found, least: float) -> bool:
+    """Whether earlier re-tests leave so little of a suspicion that it is not worth another.
+
+    A re-test misses a step with probability MISSED: that much remains of the odds. So one that was missed comes back
+    when later heads make it plain, and one that is none does not come back for ever.
+    """
+    first, last = heads[step.interval[0]].number, heads[step.interval[1]].number
+    tests = 0
+    for old in known:
+        if old.state is not StepState.REFUTED or not _same_sign(old, step):
+            continue
+        if not _being_tested(session, old):  # nothing that is built changes there
+            if old.first <= first and last <= old.last:
+                return True
+        elif first <= old.head.number <= last:
+            tests += 1
+    return tests > 0 and _odds(step.probability) * MISSED**tests < _odds(least)
+
+
+def _odds(probability: float) -> float:
+    return probability / (1 - probability)
 
 
 def _add(session: Session, series: int, heads: list[Measured], step: Found) -> Step:

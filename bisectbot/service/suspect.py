@@ -5,18 +5,22 @@ Only boots made since the alarm count: those that raised it were selected and wo
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import structlog
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from bisectbot.detect import Boot as FreshBoot
 from bisectbot.detect import Outcome, Retest, retest
+from bisectbot.jobs.assignment import BuildRecipe
 from bisectbot.service.context import Context
 from bisectbot.service.detect import withdraw
 from bisectbot.service.plan import Why, want_build, want_runs
 from bisectbot.store.tables import (
     Branch,
     Build,
+    BuildState,
     Head,
     Purpose,
     Run,
@@ -53,7 +57,14 @@ def _odds(step: Step) -> float:
 def _move(context: Context, session: Session, step: Step) -> bool:
     if step.state is not StepState.SUSPECTED or _open(session, step):
         return False
+    recipe = _recipe(context, session, step)
+    if recipe is None:
+        withdraw(session, step, "its branch is no longer watched")
+        return True
     sides = [_boots(session, step, head) for head in (step.parent_head_id, step.head_id)]
+    if not any(sides) and not _possible(session, step, recipe):
+        withdraw(session, step, "its heads are all the same build", StepState.REFUTED)
+        return True
     effect = step.new_level - step.old_level
     answer = retest(sides[0], sides[1], effect=effect, noise=step.noise, false=FALSE * min(1.0, _odds(step)))
     match answer.outcome:
@@ -67,7 +78,7 @@ def _move(context: Context, session: Session, step: Step) -> bool:
             withdraw(session, step, why, StepState.REFUTED)
             return True
         case Outcome.MORE:
-            return _ask(context, session, step, answer)
+            return _ask(session, step, answer, recipe)
 
 
 def _open(session: Session, step: Step) -> bool:
@@ -98,16 +109,43 @@ def _boots(session: Session, step: Step, head: int) -> list[FreshBoot]:
     return [FreshBoot(host, boot, values) for (host, boot), values in found.items()]
 
 
-def _ask(context: Context, session: Session, step: Step, answer: Retest) -> bool:
-    """Plan the boots that the re-test asks for, alternating between the two heads."""
-    series = session.get_one(Series, step.series_id)
-    branch = session.get_one(Branch, series.branch_id)
+def _recipe(context: Context, session: Session, step: Step) -> BuildRecipe | None:
+    """How the heads of the step's branch are built; None if it is no longer watched."""
+    branch = session.get_one(Branch, session.get_one(Series, step.series_id).branch_id)
     tree = context.config.trees.get(session.get_one(Tree, branch.tree_id).name)
     spec = tree.branches.get(branch.name) if tree else None
-    if spec is None:
-        withdraw(session, step, "its branch is no longer watched")
-        return True
-    recipe = context.config.builds[spec.build].recipe(spec.build)
+    return context.config.builds[spec.build].recipe(spec.build) if spec else None
+
+
+def _possible(session: Session, step: Step, recipe: BuildRecipe) -> bool:
+    """Whether anything that is built changes where the step may lie. Where it was thought to be nothing does, it moves
+    to the nearest head at which something does."""
+    branch = session.get_one(Series, step.series_id).branch_id
+    parent = session.get_one(Head, step.parent_head_id).number
+    query = (
+        select(Head.number, Head.id, Build.signature)
+        .join(Build, Build.commit_id == Head.commit_id)
+        .where(
+            Head.branch_id == branch,
+            Head.number.between(min(parent, step.first - 1), step.last),
+            Build.recipe_digest == recipe.digest(),
+            Build.state == BuildState.READY,
+        )
+        .order_by(Head.number)
+    )
+    heads = session.execute(query).all()
+    changing = [(one, two) for one, two in pairwise(heads) if not two.signature or one.signature != two.signature]
+    if not changing:
+        return len(heads) < 2
+    thought = session.get_one(Head, step.head_id).number
+    before, after = min(changing, key=lambda pair: abs(pair[1].number - thought))
+    step.parent_head_id, step.head_id = before.id, after.id
+    return True
+
+
+def _ask(session: Session, step: Step, answer: Retest, recipe: BuildRecipe) -> bool:
+    """Plan the boots that the re-test asks for, alternating between the two heads."""
+    series = session.get_one(Series, step.series_id)
     why = Why(Purpose.RETEST, branch_id=series.branch_id, step_id=step.id)
     left = {step.parent_head_id: answer.more_before, step.head_id: answer.more_after}
     planned = 0

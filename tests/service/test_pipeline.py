@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import email
 import email.policy
+from dataclasses import replace
 
 from sqlalchemy import select
 
+from bisectbot.jobs.assignment import BuildAssignment, RunAssignment
+from bisectbot.results.delivery import BuildDelivery, RunDelivery
 from bisectbot.service import status
 from bisectbot.service.commands import submit_bisection
 from bisectbot.service.replay import replay
@@ -17,6 +20,7 @@ from bisectbot.store.tables import (
     Experiment,
     ExperimentState,
     Outbox,
+    Purpose,
     Report,
     Run,
     Step,
@@ -138,3 +142,47 @@ def test_automatic_bisections_wait_when_the_day_s_host_hours_are_used_up(make: M
     with lab.context.database.read() as session:  # what a person asks for is not capped
         asked = session.execute(select(Bisection).where(~Bisection.automatic)).scalar_one()
         assert asked.state is BisectionState.DONE
+
+
+def test_heads_of_the_same_build_are_not_measured_again(lab: Lab) -> None:
+    levels = [100.0] * 10 + [92.0] * 8
+    shas = lab.upstream.line(levels)
+    plain = lab.built
+
+    def same(given: BuildAssignment) -> BuildDelivery:
+        delivery = plain(given)
+        return replace(delivery, signature="5" * 64) if delivery.signature else delivery
+
+    lab.built = same  # type: ignore[method-assign]
+    push_line(lab, shas)
+    with lab.context.database.read() as session:
+        steps = session.execute(select(Step)).scalars().all()
+        assert {(step.state, step.reason) for step in steps} == {
+            (StepState.REFUTED, "its heads are all the same build")
+        }
+        assert session.execute(select(Run).where(Run.step_id.is_not(None))).scalars().all() == []
+
+
+def test_a_step_that_a_re_test_missed_comes_back_when_it_is_plain(lab: Lab) -> None:
+    shas = lab.upstream.line([100.0] * 10 + [95.0] * 14)
+    plain = lab.measured
+
+    def missed(given: RunAssignment) -> RunDelivery:
+        """The first re-test sees the old level on both sides."""
+        delivery = plain(given)
+        if _purpose(lab, delivery.run) != Purpose.RETEST or _re_tests(lab) > 1:
+            return delivery
+        return replace(delivery, samples=((KPI, lab.rng.gauss(100.0, 1.0)),))
+
+    lab.measured = missed  # type: ignore[method-assign]
+    push_line(lab, shas)
+    with lab.context.database.read() as session:
+        states = session.execute(select(Step.state).order_by(Step.id)).scalars().all()
+        assert states[0] is StepState.REFUTED
+        assert states[-1] is StepState.CLOSED
+        assert session.execute(select(Report.sha)).scalar_one() == shas[10]
+
+
+def _re_tests(lab: Lab) -> int:
+    with lab.context.database.read() as session:
+        return len(set(session.execute(select(Run.step_id).where(Run.step_id.is_not(None))).scalars()))
