@@ -12,7 +12,7 @@ import pytest
 
 from bisectbot import config
 from bisectbot.clock import Clock
-from bisectbot.errors import InfraError, Untestable
+from bisectbot.errors import InfraError
 from bisectbot.jobs.assignment import Job, RunAssignment
 from bisectbot.jobs.kpi import Kpi
 from tests.support.box import Box, box
@@ -35,7 +35,6 @@ class Lab:
         self.folder, self.box, self.stop = folder, real, Stop()
         made = real.image
         self.good = self.archive("good", bzImage=made.vmlinuz, **{"initrd.img": made.initrd})
-        self.dead = self.archive("dead", bzImage=made.vmlinuz)  # without its modules it finds no root file system
 
     def archive(self, name: str, **files: Path) -> tuple[Path, str]:
         tree = self.folder / name
@@ -140,35 +139,3 @@ def test_a_controller_that_cannot_be_reached_is_the_machines_fault(lab: Lab):
     assert (record.failure, record.blame) == ("no_power", "machine")
     assert "secret-of-the-bmc" not in record.message
     assert "next_entry" not in lab.ask(host, "grub-editenv /boot/grub/grubenv list; true").replace("next_entry=\n", "")
-
-
-def test_a_kernel_that_panics_twice_is_untestable_and_the_box_comes_back(lab: Lab):
-    host = lab.host()
-    with pytest.raises(Untestable, match="2 boots died on box: panic"):
-        lab.measure(host, lab.dead, "true")
-    records = host.boots()
-    assert [(record.failure, record.blame, record.phase) for record in records] == [
-        ("panic", "kernel", "kernel_started")
-    ] * 2
-    assert "Unable to mount root fs" in records[0].message
-
-
-def test_kexec_skips_the_firmware(lab: Lab):
-    host = lab.host("kexec", boot="kexec")
-    record, ended, out, _ = lab.measure(host, lab.good, "cat /proc/cmdline; echo ops: 1")
-    assert record is not None
-    assert record.key in out
-    assert ended.status == 0
-    assert dict(host.facts())["boot"] == "kexec"
-    console = host.logs()["console"].read_text(errors="replace")
-    assert "SeaBIOS" not in console
-
-
-def test_a_panic_in_a_run_is_a_failed_run(lab: Lab):
-    host = lab.host("kexec", boot="kexec")
-    record, ended, _, _ = lab.measure(host, lab.good, "echo c > /proc/sysrq-trigger; sleep 50")
-    assert record is not None
-    assert ended.cut is Cut.CRASHED
-    assert "sysrq triggered crash" in ended.why
-    assert host.boots()[-1].failure == "panic"
-    assert host.booted().boot == ""
