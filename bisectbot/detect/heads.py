@@ -25,24 +25,25 @@ class Heads:
 
     ``places`` has a column per estimator of location (mean, mean of the middle half, median); ``count`` is the
     number of independent results (runs, or boots where these are known); ``spread`` their variance within the
-    head (0 for a single one).
+    head (0 for a single one), ``width`` the squared distance of its quartiles.
     """
 
     places: Floats
     count: Ints
     spread: Floats
+    width: Floats
 
     def __len__(self) -> int:
         return len(self.count)
 
     def slice(self, start: int, stop: int) -> Heads:
         """The heads start … stop-1."""
-        return Heads(self.places[start:stop], self.count[start:stop], self.spread[start:stop])
+        return Heads(self.places[start:stop], self.count[start:stop], self.spread[start:stop], self.width[start:stop])
 
     @classmethod
     def none(cls) -> Heads:
         """No heads at all."""
-        return cls(np.empty((0, 3)), np.empty(0, np.int64), np.empty(0))
+        return cls(np.empty((0, 3)), np.empty(0, np.int64), np.empty(0), np.empty(0))
 
     @classmethod
     def join(cls, parts: Iterable[Heads]) -> Heads:
@@ -52,6 +53,7 @@ class Heads:
             np.concatenate([part.places for part in parts]),
             np.concatenate([part.count for part in parts]),
             np.concatenate([part.spread for part in parts]),
+            np.concatenate([part.width for part in parts]),
         )
 
 
@@ -78,7 +80,7 @@ def read(series: Sequence[Runs], *, first: int = 0) -> Heads:
 
 def _summary(values: Floats, count: Ints, start: Ints) -> Heads:
     if count.max() == 1:
-        return Heads(np.repeat(values[:, None], 3, axis=1), count, np.zeros(len(count)))
+        return Heads(np.repeat(values[:, None], 3, axis=1), count, np.zeros(len(count)), np.zeros(len(count)))
     head = np.repeat(np.arange(len(count)), count)
     values = values[np.lexsort((values, head))]
     rank = np.arange(len(values)) - start[head]
@@ -88,7 +90,17 @@ def _summary(values: Floats, count: Ints, start: Ints) -> Heads:
     spread = np.add.reduceat((rest - mean[head]) ** 2, start) / np.maximum(count - 1, 1)
     middle = np.add.reduceat(rest * _middle_half(rank, count[head]), start) / (count - 2 * (count / 4))
     median = (rest[start + (count - 1) // 2] + rest[start + count // 2]) / 2
-    return Heads(np.stack([anchor + mean, anchor + middle, anchor + median], axis=1), count, spread)
+    width = _width(rest, count, start)
+    return Heads(np.stack([anchor + mean, anchor + middle, anchor + median], axis=1), count, spread, width)
+
+
+def _width(rest: Floats, count: Ints, start: Ints) -> Floats:
+    """Squared distance of the quartiles; of three runs the nearer two, so that a lone outlier does not count."""
+    quarter = count // 4
+    low, high = rest[start + quarter], rest[start + count - 1 - quarter]
+    middle = rest[start + count // 2]
+    width: Floats = np.where(count == 3, np.minimum(high - middle, middle - low), high - low) ** 2
+    return width
 
 
 def _middle_half(rank: Ints, count: Ints) -> Floats:

@@ -14,17 +14,22 @@ Flags = NDArray[np.bool_]
 
 REACH = np.array([3.0, 6.0, 12.0, 25.0, 50.0, 100.0])  # heads to either side that are compared
 STRIDE = REACH.astype(np.int64)
-THRESHOLD = 4.2  # evidence (in standard deviations) that makes a step
+THRESHOLD = 4.3  # evidence (in standard deviations) that makes a step
 LOCAL = 40  # heads to either side that tell the local noise
 BEND = 2.0  # Huber's bound: residuals beyond so many standard deviations count as so many
 SHORT = 12  # heads on one side below which the shape of the noise matters
 FAR = 0.6  # of a segment's distance: heads that far out are taken for its like
+FIRST = 3  # heads that a series must begin with to have had a level
 SEVERAL = 8  # heads from which on distance counts: fewer may be outliers together
 TRUST = 8.0  # heads that the noise of the whole stretch counts for beside the local one
 
 
 SLOPE = 2.5  # a slope's square must exceed so many of its variances before any of it is believed
-DOUBT = 1.0  # independent windows without excess that every reach is given beforehand
+CLEAR = 10.0  # of its own standard deviations: so far off even a disturbed head tells
+AGREE = 3.0  # standard deviations from the median of a few heads that make one of them doubtful
+LIKE = 0.05  # of the step: heads that differ by less are alike, however quiet the other side is
+# independent windows without excess that every reach is given beforehand: few heads tell little of memory
+DOUBT = np.array([10.0, 8.0, 5.0, 2.0, 1.0, 1.0])
 STEADY = 4e4  # the same for the growth of noise with reach: twice what one window of 12 heads tells
 POWER = 1.5  # of the inflation: noise that is not white is not normal either, so more than its scale is asked
 
@@ -46,8 +51,23 @@ class Fit:
 class Noise:
     """The noise round a segmentation."""
 
-    inflation: Floats  # of the standard deviation of differences, per REACH: memory, waves, drift
+    pair: float  # inflation of the variance of the mean of two neighbours
+    inflation: Floats  # of the variance of differences, per REACH: memory, waves, drift
     shape: Shape
+
+    def alone(self, heads: Floats) -> Floats:
+        """Inflation of the variance of the mean of so many neighbours."""
+        inflation: Floats = np.interp(
+            heads, np.concatenate([[2.0], REACH]), np.concatenate([[self.pair], self.inflation])
+        )
+        return inflation
+
+    def between(self, left: Floats, right: Floats) -> Floats:
+        """Inflation of the variance of a difference: what moves between the two centres, or the short side's memory."""
+        apart = (left + right) / 2
+        moved = (np.interp(apart, REACH, self.inflation) - 1) * 2 / apart
+        inflation: Floats = np.maximum(self.alone(np.minimum(left, right)), 1 + moved / (1 / left + 1 / right))
+        return inflation
 
 
 @dataclass(frozen=True)
@@ -79,20 +99,32 @@ def fit(signal: Signal, bounds: Ints) -> Fit:
     origin = float(np.median(signal.value))
     value = (signal.value - origin) / signal.scale
     deviation = np.sqrt(signal.variance)
-    level = np.add.reduceat(weight * (signal.calm - origin) / signal.scale, start) / mass
+    level = _medians(value, segment, start, length)
     core = np.ones(len(start))
     for _ in range(3):
         residual = (value - level[segment]) / deviation
         core = _core(residual, start, length)
         limit = BEND * core[segment]
-        bounded = np.clip(residual, -limit, limit)
+        bounded = _bounded(residual, limit)
         gain = max(float(np.mean(np.abs(residual) < limit)), 0.3)
         pseudo = bounded / gain
         level = level + np.add.reduceat(pseudo * deviation * weight, start) / mass
     residual = (value - level[segment]) / deviation
     limit = BEND * core[segment]
-    pseudo = np.clip(residual, -limit, limit) / gain
+    pseudo = signal.sound * _bounded(residual, limit) / gain
     return Fit(bounds, origin + level * signal.scale, segment, residual, core, pseudo, _local(pseudo, segment, length))
+
+
+def _medians(value: Floats, segment: Ints, start: Ints, length: Ints) -> Floats:
+    ordered = value[np.lexsort((value, segment))]
+    medians: Floats = (ordered[start + (length - 1) // 2] + ordered[start + length // 2]) / 2
+    return medians
+
+
+def _bounded(residual: Floats, limit: Floats) -> Floats:
+    """Hampel's psi: in full up to the limit, bounded by it up to twice as far, nothing beyond four times."""
+    bounded: Floats = np.clip(residual, -limit, limit) * np.clip(2 - np.abs(residual) / (2 * limit), 0.0, 1.0)
+    return bounded
 
 
 def _local(pseudo: Floats, segment: Ints, length: Ints) -> Floats:
@@ -115,7 +147,8 @@ def _core(residual: Floats, start: Ints, length: Ints) -> Floats:
     middle = int(0.683 * (n - 1))
     whole = float(np.partition(size, middle)[middle]) * np.sqrt(n / max(n - k, 0.3 * n))
     whole = max(whole, 0.5)
-    bounded = np.minimum(size / whole, BEND) ** 2 / 0.92
+    # far outliers say nothing of the bulk
+    bounded = np.where(size > 2 * BEND * whole, 1.0, np.minimum(size / whole, BEND) ** 2 / 0.92)
     core: Floats = whole * _shrunken(bounded, start, length)
     return core
 
@@ -150,11 +183,13 @@ def _weakest(failing: Flags, verdict: Verdict, keep: Flags) -> Flags:
     """Failing boundaries weaker than their neighbours; one that fails beside a short segment may give way to the
     segment's other, weaker boundary."""
     k = len(keep)
-    rank = np.where(keep, np.inf, verdict.z)
+    other = np.arange(k) + verdict.short
+    edge = failing & ((other < 0) | (other >= k))  # the few heads at an end of the series have no other boundary
+    rank = np.where(keep, np.inf, np.where(edge, verdict.evidence, verdict.z))
     named = np.zeros(k, bool)
     for at in np.flatnonzero(failing).tolist():
-        other = at + int(verdict.short[at])
-        named[other if 0 <= other < k and rank[other] < rank[at] else at] = True
+        gives = int(other[at])
+        named[gives if 0 <= gives < k and rank[gives] < rank[at] else at] = True
     worth = np.where(named, rank, np.inf)
     padded = np.concatenate([[np.inf], worth, [np.inf]])
     return named & (worth <= padded[:-2]) & (worth < padded[2:]) if k > 1 else named
@@ -183,8 +218,16 @@ def measure(signal: Signal, now: Fit) -> Noise:
     information = REACH**4 * independent
     walk = float((excess * REACH**2 * independent).sum()) / (float(information.sum()) + STEADY)
     growth = 1 + np.maximum(independent * excess / (DOUBT + independent), max(walk, 0.0) * REACH**2)
-    inflation = np.sqrt(np.maximum.accumulate(np.maximum(growth, 1.0)))
-    return Noise(inflation, shape(now.residual / now.core[now.segment]))
+    inflation = np.maximum.accumulate(np.maximum(growth, 1.0))
+    return Noise(_pair(now), inflation, shape(now.residual / now.core[now.segment]))
+
+
+def _pair(now: Fit) -> float:
+    """1 + the correlation of neighbours, as far as it is positive."""
+    inside = now.segment[1:] == now.segment[:-1]
+    product = float((now.pseudo[1:] * now.pseudo[:-1])[inside].sum())
+    square = float((now.pseudo**2).sum()) * max(int(inside.sum()), 1) / len(now.pseudo)
+    return 1 + max(product / max(square, 1e-12), 0.0) * len(now.pseudo) / (len(now.pseudo) + 10)
 
 
 def weigh(signal: Signal, now: Fit, noise: Noise) -> Verdict:
@@ -194,7 +237,7 @@ def weigh(signal: Signal, now: Fit, noise: Noise) -> Verdict:
     seen = _compare(
         _moments(signal, now), at, now.bounds[:-2], now.bounds[2:], jump=jump, noises=(now.local[:-1], now.local[1:])
     )
-    inflation = np.interp(np.sqrt(seen.heads[0] * seen.heads[1]), REACH, noise.inflation)
+    inflation = np.sqrt(noise.between(seen.heads[0], seen.heads[1]))
     every = np.abs(seen.t) / inflation**POWER
     rows, best = np.arange(len(at)), every.argmax(axis=1)
     t = every[rows, best]
@@ -272,13 +315,21 @@ def _alone(signal: Signal, now: Fit, noise: Noise, side: int) -> Floats:
     residual = (signal.value[head] - now.level[other, None]) / scale
     sign = np.sign(now.level[rows + (1 if side > 0 else 0)] - now.level[other])
     toward = residual * sign[:, None]
-    bounded = np.clip(toward[:, None, :], -BOUNDS[:, None], BOUNDS[:, None]) * inside[:, None, :]
-    mean = bounded.sum(axis=2) / length[rows, None]
-    far = np.diff(now.bounds)[other].astype(float)
-    mean = mean * np.sqrt(far / (far + length[rows]))[:, None]
-    heads = length[rows] / np.interp(length[rows], REACH, noise.inflation) ** 2
-    tail = (sign < 0).astype(np.int64)
     median = np.nanmedian(np.where(inside, toward, np.nan), axis=1)
+    far = np.diff(now.bounds)[other].astype(float)
+    unsure = median * (1 - np.sqrt(far / (far + length[rows])))  # of the other side's level
+    middle = np.nanmedian(np.where(inside, signal.value[head], np.nan), axis=1)[:, None]
+    unit = np.maximum(signal.scale * now.core[other, None], LIKE * np.abs(middle - now.level[other, None]))
+    apart = np.abs(signal.value[head] - middle) / unit
+    agree = np.clip(2 - apart / AGREE, 0.0, 1.0)  # heads that do not are no level
+    sound = np.maximum(signal.sound[head], np.minimum((toward / CLEAR) ** 2, 1.0))
+    worth = inside * sound * agree
+    count = worth.sum(axis=1)
+    bounded = np.clip((toward - unsure[:, None])[:, None, :], -BOUNDS[:, None], BOUNDS[:, None]) * worth[:, None, :]
+    mean = bounded.sum(axis=2) / np.maximum(count, 1e-9)[:, None]
+    count[(start[rows] == 0) & (length[rows] < FIRST) & (side < 0)] = 0.0
+    heads = count / noise.alone(length[rows].astype(float))
+    tail = (sign < 0).astype(np.int64)
     rarity = noise.shape.rarity(FAR * median, heads, tail)
     rarity[(median < BOUNDS[-1]) | (length[rows] < SEVERAL)] = 0.0
     result[rows] = np.maximum(noise.shape.deviation(mean, heads[:, None], tail), rarity)

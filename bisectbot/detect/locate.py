@@ -12,12 +12,21 @@ TAIL = 4.0  # degrees of freedom of Student's t: outliers must not pull a bounda
 COVER = 0.95
 
 
-def locate(signal: Signal, judged: Judged, reach: int = 40) -> list[tuple[int, int, int]]:
-    """For every inner boundary: most probable first head of the new level, and the 95 % interval round it."""
+REACH = (3.0, 40.0)  # heads to either side where a step is looked for, at least and at most
+SURE = 30.0  # nats (bar a factor of two) that the heads within the reach tell
+
+
+def locate(signal: Signal, judged: Judged) -> list[tuple[int, int, int]]:
+    """For every inner boundary: most probable first head of the new level, and the 95 % interval round it.
+
+    A clear step is looked for nearby only: heads further away may drift towards the other level.
+    """
     found, verdict = judged.fit, judged.verdict
     places: list[tuple[int, int, int]] = []
     for k in range(1, len(found.bounds) - 1):
         bound, previous = int(found.bounds[k]), places[-1][0] if places else 0
+        clear = abs(verdict.after[k - 1] - verdict.before[k - 1]) / (signal.scale * found.core[k - 1 : k + 1].mean())
+        reach = int(np.clip(SURE / max(clear, 0.1) ** 2, *REACH))
         # at least two heads on either side, as the split has it: one is no level
         low = min(max(previous + 2, bound - reach), bound)
         high = max(min(int(found.bounds[k + 1]) - 1, bound + reach), bound + 1)

@@ -10,6 +10,8 @@ from bisectbot.detect.heads import Floats, Heads, Ints
 
 MAD = 0.6745  # median of |N(0, 1)|
 CLIP = 3.0  # residuals beyond this many standard deviations count as this many
+TRUST = 4.0  # degrees of freedom that the usual variance of runs counts for beside a head's own
+ODD = 3.0  # a head whose runs vary so many times as much as usual counts less
 TINY = 1e-12  # relative rounding noise of measured numbers
 
 
@@ -20,6 +22,7 @@ class Signal:
     value: Floats  # location of every head
     calm: Floats  # the same, lone outliers pulled to their neighbours
     variance: Floats  # relative, about 1
+    sound: Floats  # how far a head's runs agree as usual: 1, towards 0 where the machine was disturbed
     scale: float  # standard deviation between neighbouring heads of variance 1, from their differences
     resolution: float  # no scale is trusted below
 
@@ -37,9 +40,9 @@ def signal(heads: Heads) -> Signal:
     resolution = _resolution(value)
     jump = np.abs(np.diff(value))
     scale = max(_typical(jump) / np.sqrt(2), resolution)
-    variance = _relative_variance(heads, scale)
+    variance, sound = _relative_variance(heads, scale, heads.width if column else heads.spread)
     calm = _calm(value, 3.0 * scale)
-    return Signal(value, calm, variance, scale, resolution)
+    return Signal(value, calm, variance, sound, scale, resolution)
 
 
 def _typical(jump: Floats) -> float:
@@ -64,15 +67,22 @@ def _resolution(value: Floats) -> float:
     return max(floor, step * 0.3 if whole else 0.0)
 
 
-def _relative_variance(heads: Heads, scale: float) -> Floats:
-    """tau² + sigma²/n per head: heads of more runs weigh more, if runs are what varies."""
+def _relative_variance(heads: Heads, scale: float, spread: Floats) -> tuple[Floats, Floats]:
+    """tau² + sigma²/n per head: heads of more runs weigh more, if runs are what varies.
+
+    Also how sound each head is: 1, less where its runs' ``spread`` is far more than usual, for the machine was
+    disturbed.
+    """
     many = heads.count > 1
-    if heads.count.min() == heads.count.max() or not many.any():
-        return np.ones(len(heads))
+    if not many.any():
+        return np.ones(len(heads)), np.ones(len(heads))
     within = (float(np.sqrt(np.median(heads.spread[many]))) / scale) ** 2
     runs = within / heads.count
-    variance = max(1.0 - float(runs.mean()), 0.1) + runs
-    return variance / float(np.median(variance))
+    between = max(1.0 - float(runs.mean()), 0.1)
+    typical, freedom = float(np.median(spread[many])), heads.count - 1
+    odd = (TRUST + freedom * spread / typical) / (TRUST + freedom) if typical > 0 else np.ones(len(heads))
+    variance = between + runs * np.maximum(odd / ODD, 1.0)
+    return variance / float(np.median(variance)), (between + runs) / variance
 
 
 def _calm(value: Floats, margin: float) -> Floats:
@@ -86,7 +96,7 @@ def _calm(value: Floats, margin: float) -> Floats:
 
 BOUNDS = np.array([1.5, 2.5, 4.5])  # a head counts as at most so many standard deviations
 BINS = np.linspace(-4.5, 4.5, 73)
-GLITCH = 0.3  # expected heads off in no known way among PRIOR heads
+GLITCH = 0.25  # expected heads off in no known way among PRIOR heads
 PRIOR = 10.0  # heads of Gaussian noise that are assumed before any was seen
 GRID = np.concatenate([np.linspace(0.2, 4.0, 20), np.geomspace(4.5, 20.0, 8)])
 _TILT = np.exp(GRID[None, :, None] * np.clip(BINS[None, None, :], -BOUNDS[:, None, None], BOUNDS[:, None, None]))

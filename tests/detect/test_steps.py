@@ -148,7 +148,10 @@ def test_every_family_of_noise(family: Family):
     for seed in range(2000, 2004):
         sample = family.sample(seed)
         tally.add(indexes(sample.series), sample)
-    assert tally.found <= (4 if family.name == "null_drift" else 1)
+    # a burst that hits every run of three heads or more cannot be told from a step and its revert
+    assert tally.found <= {"null_drift": 4, "null_bursts": 8, "null_bursts_short": 3}.get(
+        family.name, max(1, 3 * tally.heads // 10_000)
+    )
 
 
 def test_real_repeats_are_quiet():
@@ -164,3 +167,22 @@ def test_real_repeats_are_quiet():
         heads += len(series)
     assert heads >= 4000
     assert found <= heads * 30 / 10_000
+
+
+DISTURBED_A = """617407 420820 617643|1203493 617649 616231|1207208 1133013 1127355|859094 1254476 1286681
+1197868 1214794 1160918|1280918 1207415 1252420|1167741 1228860 1208801|1246958 1291970 1200443
+997820 1045476 1104144|866384 981563 1082812|1090574 1087030 1127552|1111136 1113431 1044224
+1070760 1081879 1107566|1104545 1022802 1111487|1144326 1096469 1048339|1081211 1148025 1079576
+1088166 1081903 1040689|1069498 1143343 1109254"""
+DISTURBED_B = """618723 1183583 1192884|415938 623101 415267|1109798 1162689 1152236|1172021 1165715 1220358
+1142363 1141870 1195934|1209072 1267419 1225301|1172704 1173330 1209061|1232752 1220997 1182363
+1064786 950557 1107894|1013054 1044701 1047007|1108322 1018748 1117231|1154373 1077688 1042696
+1073391 1034231 1080848|1035395 1050740 1075130|1142196 1128737 952826|1113341 1089531 1155105
+1004636 1096346 1109331|1124436 1114630 1120768"""
+
+
+@pytest.mark.parametrize("text", [DISTURBED_A, DISTURBED_B], ids=["a", "b"])
+def test_a_disturbed_start_hides_no_plain_step(text: str):
+    """A machine at half speed for a third of the runs of the first heads; the step of 11 % is at head 8."""
+    series = [[float(run) for run in head.split()] for head in text.replace("\n", "|").split("|")]
+    assert indexes(series) == [8]

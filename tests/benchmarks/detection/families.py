@@ -162,6 +162,30 @@ def skewed(rng: Generator, levels: Floats, counts: NDArray[np.int64], s: float) 
     return _each(levels, counts, lambda _, level, n: level + s * (rng.gamma(1.0, 1.0, n)))
 
 
+def bursts(rng: Generator, levels: Floats, counts: NDArray[np.int64], s: float) -> list[Floats]:
+    """The machine was disturbed now and then: a third or more of the runs of a few neighbouring heads are far off.
+
+    Never where a step is, and to one side only. One burst in 60 heads or fewer, so 5 to 10 % of the runs of a short
+    series.
+    """
+    n, side = len(levels), float(rng.choice([-1, 1]))
+    off = np.zeros(n)
+    for _ in range(max(1, n // 120)):
+        length, share = int(rng.integers(2, 6)), rng.uniform(0.3, 0.8)
+        start = int(rng.integers(-1, n - length + 2))
+        inside = slice(max(start, 0), min(start + length, n))
+        if np.ptp(levels[max(start - 3, 0) : start + length + 3]) == 0:
+            off[inside] = share
+    depth = np.exp(rng.uniform(np.log(4), np.log(50)))
+
+    def draw(at: int, level: float, count: int) -> Floats:
+        disturbed = (rng.random(count) < off[at]) * rng.uniform(0.5, 1.2, count) * depth
+        runs: Floats = level + s * (rng.standard_normal(count) + side * disturbed)
+        return runs
+
+    return _each(levels, counts, draw)
+
+
 def segments(low: int, high: int, least: int, most: int, *, weak: float, strong: float) -> Plan:
     """Steps every ``least`` to ``most`` heads of ``weak`` to ``strong`` head sigmas."""
 
@@ -235,7 +259,7 @@ class Family:
         """Robust spread of what one head tells, from a long stretch of the same noise without steps."""
         if self.noise in (still, counter):
             return s
-        noise = gauss if self.noise is drifting else self.noise
+        noise = gauss if self.noise in (drifting, bursts) else self.noise
         many = np.resize(counts, 400)
         heads = np.array([np.median(runs) for runs in noise(np.random.default_rng(5), np.full(400, BASE), many, s)])
         return float(max(np.quantile(np.abs(heads - np.median(heads)), 0.683), 0.3 * s))
@@ -250,6 +274,8 @@ STEPPED = (
     Family("outliers", outlier_runs, segments(80, 400, 20, 80, weak=2.5, strong=8.0), (1, 5)),
     Family("outliers1", outlier_runs, segments(80, 400, 20, 80, weak=2.5, strong=8.0), (1, 1)),
     Family("glitches", glitches, segments(80, 400, 20, 80, weak=2.5, strong=10.0), (1, 5)),
+    Family("bursts", bursts, segments(80, 400, 20, 80, weak=2.5, strong=8.0), (1, 5)),
+    Family("bursts_short", bursts, segments(15, 60, 7, 30, weak=3.5, strong=9.0), (1, 5)),
     Family("modes_run", modes_per_run, segments(80, 400, 20, 80, weak=2.5, strong=8.0), (3, 10)),
     Family("modes_boot", modes_per_boot, segments(80, 400, 25, 90, weak=3.0, strong=12.0), (1, 5)),
     Family("layout", layout, segments(120, 400, 40, 100, weak=2.0, strong=6.0), (2, 6)),
@@ -275,6 +301,8 @@ NULLS = tuple(
         ("heavy", heavy, (100, 600), (1, 5)),
         ("outliers", outlier_runs, (100, 600), (1, 5)),
         ("glitches", glitches, (100, 600), (1, 5)),
+        ("bursts", bursts, (100, 600), (1, 5)),
+        ("bursts_short", bursts, (15, 60), (1, 5)),
         ("modes_run", modes_per_run, (100, 600), (1, 10)),
         ("modes_boot", modes_per_boot, (100, 600), (1, 5)),
         ("layout", layout, (100, 600), (2, 6)),
