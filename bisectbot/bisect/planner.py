@@ -104,7 +104,7 @@ class Planner:
     def _gather(self) -> _Options:
         posterior, situation = self._posterior, self._situation
         candidates = posterior.candidates
-        probability = posterior.of_commits()
+        probability = posterior.involved()
         order = np.argsort(-probability, kind="stable")
         enough = int(np.searchsorted(np.cumsum(probability[order]), 0.9995 * probability.sum())) + 1
         active = np.sort(order[:enough])
