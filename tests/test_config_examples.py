@@ -15,7 +15,9 @@ import yaml
 from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
-from bisectbot import chatconfig, config, mailconfig
+from bisectbot import config
+from bisectbot.config import chat as chatconfig
+from bisectbot.config import mail as mailconfig
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "config"

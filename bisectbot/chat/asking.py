@@ -13,9 +13,9 @@ from bisectbot.chat.said import Ask
 from bisectbot.errors import UserError
 from bisectbot.jobs import wire
 from bisectbot.jobs.assignment import BuildRecipe
-from bisectbot.service import asks, commands, rights, trials
-from bisectbot.service.asks import Quote, Target, Wanted
-from bisectbot.service.trials import COMPARE, TEST, Trial
+from bisectbot.service.people import asks, commands, rights, trials
+from bisectbot.service.people.asks import Quote, Target, Wanted
+from bisectbot.service.people.trials import COMPARE, TEST, Trial
 from bisectbot.source.patch import patched
 from bisectbot.store.database import now
 from bisectbot.store.tables import Bisection, Finding, Report

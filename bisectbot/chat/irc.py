@@ -23,7 +23,7 @@ from bisectbot.chat.grammar import PRIVATE, WORD, Dialect, parse
 from bisectbot.chat.people import Identity
 from bisectbot.chat.safety import Pace, secret
 from bisectbot.chat.said import Said
-from bisectbot.chatconfig import Irc
+from bisectbot.config.chat import Irc
 from bisectbot.errors import InfraError
 
 log = structlog.get_logger()

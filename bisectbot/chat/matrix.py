@@ -31,7 +31,7 @@ from bisectbot.chat.grammar import PRIVATE, WORD, Dialect, Role, parse
 from bisectbot.chat.people import Identity, People
 from bisectbot.chat.safety import Pace, secret
 from bisectbot.chat.said import Said
-from bisectbot.chatconfig import Matrix
+from bisectbot.config.chat import Matrix
 from bisectbot.errors import InfraError
 
 log = structlog.get_logger()

@@ -14,7 +14,7 @@ from bisectbot.chat.people import Identity
 from bisectbot.chat.safety import Outbound, known, origin, secret
 from bisectbot.chat.said import Said
 from bisectbot.chat.webhook import Heard, Incoming, Refused, form, text_of
-from bisectbot.chatconfig import Mattermost
+from bisectbot.config.chat import Mattermost
 from bisectbot.errors import UserError
 
 _MARKED = re.compile(r"([\\*_~\[\]()#>|!<:])")

@@ -16,7 +16,7 @@ from bisectbot.chat.people import Identity
 from bisectbot.chat.safety import Outbound, origin, secret
 from bisectbot.chat.said import Said
 from bisectbot.chat.webhook import Heard, Incoming, Refused, form, text_of
-from bisectbot.chatconfig import Slack
+from bisectbot.config.chat import Slack
 from bisectbot.errors import InfraError, UserError
 
 

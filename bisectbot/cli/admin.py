@@ -78,7 +78,7 @@ def db_upgrade(config_path: Path) -> None:
 @config_option
 def doctor(config_path: Path) -> None:
     """Check this installation from end to end; exit status 1 if something needs mending."""
-    from bisectbot.service.doctor import examine
+    from bisectbot.service.care.doctor import examine
 
     bad = 0
     for finding in examine(load(config_path)):
@@ -93,7 +93,7 @@ def doctor(config_path: Path) -> None:
 @config_option
 def backup(file: Path, config_path: Path) -> None:
     """Write database, artifacts and mirror into one FILE (.tar.zst), while the service runs."""
-    from bisectbot.service.backup import backup as write
+    from bisectbot.service.care.backup import backup as write
 
     click.echo(write(load(config_path), file))
 
@@ -103,6 +103,6 @@ def backup(file: Path, config_path: Path) -> None:
 @config_option
 def restore(file: Path, config_path: Path) -> None:
     """Put the backup FILE back into an empty installation."""
-    from bisectbot.service.backup import restore as read
+    from bisectbot.service.care.backup import restore as read
 
     click.echo(read(load(config_path), file))

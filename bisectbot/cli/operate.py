@@ -48,8 +48,8 @@ def submit() -> None:
 @config_option
 def submit_bisect(good: str, bad: str, tree: str, branch: str, job: str, kpi: str, config_path: Path) -> None:
     """Find the commit between GOOD and BAD that changed a KPI."""
-    from bisectbot.service.commands import submit_bisection
-    from bisectbot.service.requests import BisectArguments
+    from bisectbot.service.people.commands import submit_bisection
+    from bisectbot.service.people.requests import BisectArguments
 
     request = submit_bisection(open_service(config_path), who(), BisectArguments(tree, branch, good, bad, job, kpi))
     click.echo(f"{request} submitted; follow it with `bisectbot status {request}`")
@@ -62,8 +62,8 @@ def submit_bisect(good: str, bad: str, tree: str, branch: str, job: str, kpi: st
 def status(id: str | None, as_json: bool, config_path: Path) -> None:  # noqa: A002 - the argument's name in --help
     """What the service is doing, or one bisection (B7) or request (Q3)."""
     from bisectbot.cli import screens
-    from bisectbot.service import status as state
-    from bisectbot.service.commands import request_answer
+    from bisectbot.service.people import status as state
+    from bisectbot.service.people.commands import request_answer
 
     context = open_service(config_path)
     if id is None:
@@ -88,8 +88,8 @@ def status(id: str | None, as_json: bool, config_path: Path) -> None:  # noqa: A
 def hosts(host: str | None, state: str | None, why: str, as_json: bool, config_path: Path) -> None:
     """Host groups and hosts, what they do and how they are; with HOST --set STATE, change one."""
     from bisectbot.cli import screens
-    from bisectbot.service import status as states
-    from bisectbot.service.commands import set_host
+    from bisectbot.service.people import status as states
+    from bisectbot.service.people.commands import set_host
     from bisectbot.store.tables import HostState
 
     context = open_service(config_path)
@@ -109,7 +109,7 @@ def hosts(host: str | None, state: str | None, why: str, as_json: bool, config_p
 @config_option
 def approve(report: str, config_path: Path) -> None:
     """Release the held REPORT (R12): its mail is queued."""
-    from bisectbot.service import commands
+    from bisectbot.service.people import commands
 
     click.echo(commands.approve(open_service(config_path), who(), report))
 
@@ -120,7 +120,7 @@ def approve(report: str, config_path: Path) -> None:
 @config_option
 def reject(report: str, why: str, config_path: Path) -> None:
     """Refuse the held REPORT (R12): its mail is never sent."""
-    from bisectbot.service import commands
+    from bisectbot.service.people import commands
 
     click.echo(commands.reject(open_service(config_path), who(), report, why))
 
@@ -131,7 +131,7 @@ def reject(report: str, why: str, config_path: Path) -> None:
 @config_option
 def cancel(id: str, why: str, config_path: Path) -> None:  # noqa: A002
     """Stop a bisection (B7), a request (Q3) or a run (N51)."""
-    from bisectbot.service import commands
+    from bisectbot.service.people import commands
 
     click.echo(commands.cancel(open_service(config_path), who(), id, why))
 
@@ -141,7 +141,7 @@ def cancel(id: str, why: str, config_path: Path) -> None:  # noqa: A002
 @config_option
 def retry(id: str, config_path: Path) -> None:  # noqa: A002
     """Run a failed run (N51), build (U8) or bisection (B7) again."""
-    from bisectbot.service import commands
+    from bisectbot.service.people import commands
 
     click.echo(commands.retry(open_service(config_path), who(), id))
 
@@ -156,7 +156,7 @@ def replay(bisection: str, as_json: bool, config_path: Path) -> None:
     Exit status 1 if it does not.
     """
     from bisectbot.cli import screens
-    from bisectbot.service.replay import replay as recompute
+    from bisectbot.service.search.replay import replay as recompute
 
     steps = recompute(open_service(config_path), bisection)
     print_json(dataclasses.asdict(steps)) if as_json else screens.replay(steps)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 
-from bisectbot.service.replay import Replay
-from bisectbot.service.status import BisectionLine, BisectionStatus, HostStatus, Overview, ReportLine, StepStatus
+from bisectbot.service.people.status import BisectionLine, BisectionStatus, HostStatus, Overview, ReportLine, StepStatus
+from bisectbot.service.search.replay import Replay
 
 SHORT = 12
 _BARS = " ▁▂▃▄▅▆▇█"

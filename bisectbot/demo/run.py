@@ -20,8 +20,8 @@ from bisectbot.config import Config, load
 from bisectbot.demo.calibrate import Noise, calibrate
 from bisectbot.demo.history import BRANCH, Made, make
 from bisectbot.serve import Tree
-from bisectbot.service import status as state
 from bisectbot.service.context import Context, open_context
+from bisectbot.service.people import status as state
 from bisectbot.service.send import readable
 from bisectbot.source.git import Git
 

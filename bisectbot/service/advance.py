@@ -14,13 +14,13 @@ from bisectbot.errors import Untestable, UserError
 from bisectbot.jobs import wire
 from bisectbot.jobs.assignment import BuildRecipe
 from bisectbot.service import catalog
-from bisectbot.service.candidates import lay_out, save
 from bisectbot.service.context import Context
-from bisectbot.service.experiments import WORKING, Wanted, record
-from bisectbot.service.required import required, unsteady
-from bisectbot.service.searches import ENGINE, Loaded, close, load
-from bisectbot.service.verdicts import verdict_of
-from bisectbot.service.verify import STAGE, advance_proofs, begin
+from bisectbot.service.search.candidates import lay_out, save
+from bisectbot.service.search.experiments import WORKING, Wanted, record
+from bisectbot.service.search.required import required, unsteady
+from bisectbot.service.search.searches import ENGINE, Loaded, close, load
+from bisectbot.service.search.verdicts import verdict_of
+from bisectbot.service.search.verify import STAGE, advance_proofs, begin
 from bisectbot.source.content import contents
 from bisectbot.source.history import Change, CommitInfo, changes, facts
 from bisectbot.source.merged import merged

@@ -18,7 +18,7 @@ from bisectbot.jobs import wire
 from bisectbot.jobs.assignment import BuildRecipe
 from bisectbot.jobs.kpi import Better
 from bisectbot.service.context import Context
-from bisectbot.service.searches import Settings
+from bisectbot.service.search.searches import Settings
 from bisectbot.service.series import Measured, measured
 from bisectbot.store.database import now
 from bisectbot.store.tables import (

@@ -17,8 +17,9 @@ from sqlalchemy.orm import Session
 
 from bisectbot.errors import UserError
 from bisectbot.results.delivery import ArtifactRef, BuildDelivery, Outcome, RunDelivery
-from bisectbot.service import catalog, states
+from bisectbot.service import catalog
 from bisectbot.service.boots import keep_boots
+from bisectbot.service.care import states
 from bisectbot.service.claims import build_lease, recipe_of, run_lease
 from bisectbot.service.context import Context
 from bisectbot.store import leases

@@ -29,12 +29,12 @@ from bisectbot.results.compare import compare
 from bisectbot.results.matrix import MatrixSet, RunMatrix
 from bisectbot.results.table import Table
 from bisectbot.service import catalog
-from bisectbot.service.blame import Blamed
 from bisectbot.service.comparison import stats_of
 from bisectbot.service.context import Context
+from bisectbot.service.search.blame import Blamed
+from bisectbot.service.search.verdicts import verification_of
 from bisectbot.service.series import kpi_spec
 from bisectbot.service.surroundings import Surroundings, surroundings
-from bisectbot.service.verdicts import verification_of
 from bisectbot.source.history import CommitInfo
 from bisectbot.store.tables import Artifact, Bisection, Run, Step
 

@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, Row, Select, func, or_, select, true
 from sqlalchemy.orm import Session, joinedload
 
 from bisectbot.config import Config
-from bisectbot.service import states
+from bisectbot.service.care import states
 from bisectbot.store.tables import Branch, Build, BuildState, Host, HostState, Purpose, Run, RunState, Tree
 
 AGEING_S = 6 * 3600.0

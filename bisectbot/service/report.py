@@ -18,13 +18,13 @@ from bisectbot.report.model import Report as ReportModel
 from bisectbot.report.render import MailText, render_mail
 from bisectbot.report.twin import to_json
 from bisectbot.service import catalog
-from bisectbot.service.blame import Blamed, blame
 from bisectbot.service.context import Context
 from bisectbot.service.findings import describe
 from bisectbot.service.post import letters, notes, rules, sequels
 from bisectbot.service.post.concerned import Concerned, concerned
+from bisectbot.service.search.blame import Blamed, blame
+from bisectbot.service.search.verdicts import verdict_of
 from bisectbot.service.sightings import report_of
-from bisectbot.service.verdicts import verdict_of
 from bisectbot.store.database import now
 from bisectbot.store.tables import Bisection, BisectionState, Finding, Outbox, OutboxState, Report, ReportState, Step
 

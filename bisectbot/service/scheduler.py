@@ -16,11 +16,13 @@ import structlog
 from bisectbot.errors import InfraError, UserError
 from bisectbot.service.advance import advance
 from bisectbot.service.bisections import open_bisections
-from bisectbot.service.canary import canary
+from bisectbot.service.care.canary import canary
 from bisectbot.service.catalog import synchronise
 from bisectbot.service.context import Context
 from bisectbot.service.detect import detect
 from bisectbot.service.dispatch import dispatch
+from bisectbot.service.people.requests import requests
+from bisectbot.service.people.trials import trials
 from bisectbot.service.plan import plan
 from bisectbot.service.post.inbox import receive
 from bisectbot.service.post.notes import hosts
@@ -28,10 +30,8 @@ from bisectbot.service.post.sequels import sequels
 from bisectbot.service.post.weekly import weekly
 from bisectbot.service.reap import reap
 from bisectbot.service.report import report
-from bisectbot.service.requests import requests
 from bisectbot.service.send import send
 from bisectbot.service.suspect import suspect
-from bisectbot.service.trials import trials
 from bisectbot.service.watch import watch
 from bisectbot.store import leases
 

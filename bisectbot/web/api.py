@@ -6,8 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 
-from bisectbot.service import status as state
 from bisectbot.service.context import Context
+from bisectbot.service.people import status as state
 
 
 def _context(request: Request) -> Context:

@@ -33,7 +33,7 @@ from bisectbot.chat.matrix import render as render_matrix
 from bisectbot.chat.people import Identity
 from bisectbot.chat.safety import Pace
 from bisectbot.chat.said import Said
-from bisectbot.chatconfig import Irc
+from bisectbot.config.chat import Irc
 from bisectbot.mail.incoming import read
 from bisectbot.mail.mailbox import Mailbox
 from bisectbot.mail.message import Identity as MailIdentity

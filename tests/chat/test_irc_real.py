@@ -12,7 +12,7 @@ from bisectbot.chat.answer import Answer
 from bisectbot.chat.commands import Desk
 from bisectbot.chat.irc import Client
 from bisectbot.chat.safety import Pace
-from bisectbot.chatconfig import Irc
+from bisectbot.config.chat import Irc
 from tests.support.ircd import Human, Network
 
 pytestmark = pytest.mark.real

@@ -14,7 +14,7 @@ import pytest
 from bisectbot.chat.commands import Desk
 from bisectbot.chat.matrix import Client
 from bisectbot.chat.safety import Pace
-from bisectbot.chatconfig import Matrix
+from bisectbot.config.chat import Matrix
 from tests.support.homeserver import PASSWORD, Homeserver, Member
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1200)]

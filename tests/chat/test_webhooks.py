@@ -23,7 +23,7 @@ from bisectbot.chat.safety import BODY_LIMIT, Outbound, Pace, fetching, first_ti
 from bisectbot.chat.transport import tell
 from bisectbot.chat.webhook import Incoming, Refused
 from bisectbot.errors import InfraError, UserError
-from bisectbot.service.requests import BISECT
+from bisectbot.service.people.requests import BISECT
 from bisectbot.store.tables import Conversation, Request
 from tests.support.asgi import Client
 from tests.support.chat import chat_config
@@ -87,7 +87,7 @@ def command(client: Client, body: bytes, **headers: str) -> Any:
 
 
 def test_the_documented_signature_is_right_and_only_in_its_time(tmp_path: Path) -> None:
-    from bisectbot.chatconfig import Slack
+    from bisectbot.config.chat import Slack
 
     (tmp_path / "s").write_text(SECRET)
     config = Slack(signing_secret_files=(tmp_path / "s",), team="T1DC2JH3J", bot_user="U1")

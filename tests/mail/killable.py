@@ -18,9 +18,9 @@ from typing import Any, cast
 
 from bisectbot.clock import Clock
 from bisectbot.config import Config
+from bisectbot.config.mail import InboxSpec, Mail, MailPolicy, Smtp
 from bisectbot.errors import InfraError
 from bisectbot.mail import outbox, smtp
-from bisectbot.mailconfig import InboxSpec, Mail, MailPolicy, Smtp
 from bisectbot.service import send as sender
 from bisectbot.service.context import Context
 from bisectbot.service.post import inbox, optouts, sequels, weekly

@@ -19,8 +19,8 @@ from bisectbot.bisect.terms import Commit
 from bisectbot.errors import Untestable
 from bisectbot.jobs.assignment import BuildRecipe
 from bisectbot.report.model import Outcome as Told
-from bisectbot.service.proofs import judge
-from bisectbot.service.verdicts import ALIGNMENT, REVERT, Proof, Verification, after, concluded
+from bisectbot.service.search.proofs import judge
+from bisectbot.service.search.verdicts import ALIGNMENT, REVERT, Proof, Verification, after, concluded
 from bisectbot.source.git import Git
 from bisectbot.source.history import changes, commits, facts
 from bisectbot.source.merged import merged
@@ -280,7 +280,7 @@ class Bisection:
     # -- after the search -----------------------------------------------------------------------------------
 
     def _verified(self, verdict: Verdict, aligned: Callable[[str], Image]) -> Outcome:
-        """What the service makes of a verdict: `bisectbot.service.proofs` and `verdicts`, on the lab's hosts."""
+        """What the service makes of a verdict: `bisectbot.service.search.proofs` and `verdicts`, on the lab's hosts."""
         assert verdict.culprit is not None
         assert verdict.effect is not None
         culprit = self._nodes[verdict.culprit].sha

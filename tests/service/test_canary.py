@@ -9,9 +9,9 @@ from sqlalchemy import select
 from bisectbot.config import CanarySpec
 from bisectbot.jobs.assignment import RunAssignment
 from bisectbot.results.delivery import Outcome, RunDelivery
-from bisectbot.service.canary import canary, record
-from bisectbot.service.commands import Asker, set_host
+from bisectbot.service.care.canary import canary, record
 from bisectbot.service.dispatch import dispatch
+from bisectbot.service.people.commands import Asker, set_host
 from bisectbot.store.tables import Host, HostState, Purpose, Run
 from tests.support.lab import HOST, Lab
 

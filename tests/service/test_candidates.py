@@ -8,11 +8,11 @@ from sqlalchemy import select
 
 from bisectbot.jobs.assignment import BuildAssignment, RunAssignment
 from bisectbot.results.delivery import BuildDelivery, RunDelivery
-from bisectbot.service import status
-from bisectbot.service.candidates import read
-from bisectbot.service.commands import submit_bisection
-from bisectbot.service.hunches import moved_functions
-from bisectbot.service.requests import BisectArguments
+from bisectbot.service.people import status
+from bisectbot.service.people.commands import submit_bisection
+from bisectbot.service.people.requests import BisectArguments
+from bisectbot.service.search.candidates import read
+from bisectbot.service.search.hunches import moved_functions
 from bisectbot.store.tables import Build, Experiment, Report, Run
 from tests.service.test_verify import bisect, line, plain, told
 from tests.support.lab import BRANCH, KPI, TREE, Lab

@@ -15,7 +15,7 @@ import pytest
 import redis
 from sqlalchemy import func, select
 
-from bisectbot.service import status
+from bisectbot.service.people import status
 from bisectbot.store.tables import Outbox, OutboxState, Report, Run, RunState, Sample
 from tests.support.farm import Farm, farm
 from tests.support.lab import HOST

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import select
 
 from bisectbot.errors import UserError
-from bisectbot.service import commands, status
-from bisectbot.service.replay import replay
-from bisectbot.service.requests import BisectArguments, requests
+from bisectbot.service.people import commands, status
+from bisectbot.service.people.requests import BisectArguments, requests
+from bisectbot.service.search.replay import replay
 from bisectbot.store.tables import (
     Bisection,
     BisectionState,

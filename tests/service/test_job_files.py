@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from bisectbot.service import commands
-from bisectbot.service.requests import BisectArguments
+from bisectbot.service.people import commands
+from bisectbot.service.people.requests import BisectArguments
 from bisectbot.store.tables import Job, Run
 from tests.service.conftest import MakeLab
 from tests.support.lab import BRANCH, GROUP, TREE, Lab

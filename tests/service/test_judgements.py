@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisectbot.service import judgements
+from bisectbot.service.people import judgements
 from bisectbot.store.database import Database
 from bisectbot.store.tables import Change, CommandLog, Judged, Report, ReportState
 

@@ -10,11 +10,11 @@ from sqlalchemy import func, select
 
 from bisectbot.jobs.assignment import BuildAssignment
 from bisectbot.report import from_json
-from bisectbot.service import status
-from bisectbot.service.commands import submit_bisection
+from bisectbot.service.people import status
+from bisectbot.service.people.commands import submit_bisection
+from bisectbot.service.people.requests import BisectArguments
 from bisectbot.service.post.sequels import sequels
-from bisectbot.service.replay import replay
-from bisectbot.service.requests import BisectArguments
+from bisectbot.service.search.replay import replay
 from bisectbot.source.git import Git
 from bisectbot.source.merged import is_ours
 from bisectbot.store.tables import Bisection, Experiment, Finding, Outbox, OutboxState, Report, Sighting

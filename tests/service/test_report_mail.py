@@ -10,10 +10,10 @@ from sqlalchemy import select
 
 from bisectbot.jobs.assignment import RunAssignment
 from bisectbot.results.delivery import Outcome, RunDelivery
-from bisectbot.service.commands import submit_bisection
+from bisectbot.service.people.commands import submit_bisection
+from bisectbot.service.people.requests import BisectArguments
 from bisectbot.service.post.sequels import sequels
 from bisectbot.service.report import report
-from bisectbot.service.requests import BisectArguments
 from bisectbot.store.tables import Bisection, Finding, OutboxState, Report, Sighting
 from tests.service.conftest import MakeLab
 from tests.support.lab import BRANCH, KPI, TREE, Lab

@@ -10,9 +10,9 @@ from bisectbot.bisect import State, Verdict
 from bisectbot.config import VerifyPolicy
 from bisectbot.jobs.assignment import BuildRecipe, KernelRecipe
 from bisectbot.report.model import Check, Outcome
-from bisectbot.service.candidates import Layout, Origin
-from bisectbot.service.proofs import aligned_recipe, judge
-from bisectbot.service.verdicts import ALIGNMENT, GROUP, REVERT, Proof, Verification, after, concluded, words
+from bisectbot.service.search.candidates import Layout, Origin
+from bisectbot.service.search.proofs import aligned_recipe, judge
+from bisectbot.service.search.verdicts import ALIGNMENT, GROUP, REVERT, Proof, Verification, after, concluded, words
 from bisectbot.source.history import History
 from bisectbot.source.replay import Kind
 

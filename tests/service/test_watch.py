@@ -6,7 +6,7 @@ import shutil
 
 from sqlalchemy import select
 
-from bisectbot.service import status
+from bisectbot.service.people import status
 from bisectbot.service.watch import watch
 from bisectbot.store.tables import Build, Head, HeadState, Run, RunState
 from tests.service.conftest import MakeLab

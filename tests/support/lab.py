@@ -30,12 +30,12 @@ from bisectbot.service.deliveries import Receipt, deliver_build, deliver_run
 from bisectbot.service.detect import detect
 from bisectbot.service.dispatch import dispatch
 from bisectbot.service.hints import Hints
+from bisectbot.service.people.requests import requests
+from bisectbot.service.people.trials import trials
 from bisectbot.service.plan import plan
 from bisectbot.service.reap import reap
 from bisectbot.service.report import report
-from bisectbot.service.requests import requests
 from bisectbot.service.suspect import suspect
-from bisectbot.service.trials import trials
 from bisectbot.service.watch import watch
 from bisectbot.source.git import Git
 from bisectbot.source.mirror import Mirror

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from bisectbot.errors import UserError
 from bisectbot.service.context import Context
-from bisectbot.service.judgements import judge
+from bisectbot.service.people.judgements import judge
 from bisectbot.service.post import letters
 from bisectbot.service.post.concerned import Concerned, concerned
 from bisectbot.store.database import now

@@ -11,15 +11,15 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from bisectbot.clock import Clock
+from bisectbot.config.mail import MailPolicy
 from bisectbot.errors import InfraError, UserError
 from bisectbot.mail import bounces
 from bisectbot.mail.mailbox import Mailbox, parse_mailboxes
 from bisectbot.mail.message import Identity, Kind
 from bisectbot.mail.policy import Override, Policy, Record, Rung
 from bisectbot.mail.recipients import TreeRules
-from bisectbot.mailconfig import MailPolicy
-from bisectbot.service import judgements
 from bisectbot.service.context import Context
+from bisectbot.service.people import judgements
 from bisectbot.store.tables import Bounce, OptOut, Outbox, Switch
 
 MAIL_SWITCH = "mail"

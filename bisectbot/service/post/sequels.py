@@ -25,7 +25,7 @@ from bisectbot.report.model import Finding as Found
 from bisectbot.report.model import Still
 from bisectbot.report.render import MailText
 from bisectbot.service.context import Context
-from bisectbot.service.judgements import standing
+from bisectbot.service.people.judgements import standing
 from bisectbot.service.post import rules
 from bisectbot.service.post.letters import Draft, addressees, facts_of, first_letter, matter_of, model_of, put, reached
 from bisectbot.store.database import now

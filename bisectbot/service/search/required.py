@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisectbot.bisect import Experiment as Planned
 from bisectbot.bisect.terms import Commit
-from bisectbot.service.searches import Loaded
+from bisectbot.service.search.searches import Loaded
 from bisectbot.store.tables import ExperimentState
 
 RUNS = 2

@@ -13,10 +13,10 @@ from bisectbot.errors import Untestable
 from bisectbot.jobs.assignment import BuildRecipe
 from bisectbot.report.model import Check, Outcome
 from bisectbot.service import catalog
-from bisectbot.service.candidates import Layout
 from bisectbot.service.context import Context
-from bisectbot.service.experiments import idle_hosts
-from bisectbot.service.verdicts import ALIGNMENT, GROUP, REVERT, Proof
+from bisectbot.service.search.candidates import Layout
+from bisectbot.service.search.experiments import idle_hosts
+from bisectbot.service.search.verdicts import ALIGNMENT, GROUP, REVERT, Proof
 from bisectbot.source.git import Git
 from bisectbot.source.reverted import reapplied, reverted
 from bisectbot.store.tables import Bisection

@@ -21,7 +21,8 @@ from bisectbot.config import CanarySpec
 from bisectbot.detect import Boot, Outcome, find_steps, retest
 from bisectbot.detect.drift import Drift, drift, passes
 from bisectbot.errors import InfraError, UserError
-from bisectbot.service import catalog, states
+from bisectbot.service import catalog
+from bisectbot.service.care import states
 from bisectbot.service.context import Context
 from bisectbot.service.plan import Why, want_build, want_runs
 from bisectbot.source.history import changes, facts

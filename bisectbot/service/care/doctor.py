@@ -11,10 +11,10 @@ from pathlib import Path
 import redis
 
 from bisectbot.config import Config
+from bisectbot.config.mail import MailPolicy
 from bisectbot.errors import BisectbotError
-from bisectbot.mailconfig import MailPolicy
 from bisectbot.service.context import open_context
-from bisectbot.service.status import hosts
+from bisectbot.service.people.status import hosts
 from bisectbot.source.git import Git
 from bisectbot.store import leases
 

@@ -18,8 +18,8 @@ from bisectbot.bisect import CommitGraph, Costs, Search
 from bisectbot.bisect import Experiment as Planned
 from bisectbot.bisect import Session as Boot
 from bisectbot.jobs import wire
-from bisectbot.service.candidates import AT_ONCE, Layout, read
 from bisectbot.service.context import Context
+from bisectbot.service.search.candidates import AT_ONCE, Layout, read
 from bisectbot.source.history import History
 from bisectbot.store.tables import (
     Bisection,

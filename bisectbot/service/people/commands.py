@@ -14,12 +14,13 @@ from sqlalchemy.orm import Session
 
 from bisectbot.errors import UserError
 from bisectbot.jobs import wire
-from bisectbot.service import judgements, states
 from bisectbot.service.advance import cancel_runs
+from bisectbot.service.care import states
 from bisectbot.service.context import Context
+from bisectbot.service.people import judgements
+from bisectbot.service.people.requests import BISECT, BisectArguments
 from bisectbot.service.post import approval, optouts, rules
 from bisectbot.service.post.letters import addressees
-from bisectbot.service.requests import BISECT, BisectArguments
 from bisectbot.store.database import now
 from bisectbot.store.tables import (
     Base,

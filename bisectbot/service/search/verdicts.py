@@ -8,7 +8,7 @@ from bisectbot.bisect import State, Verdict
 from bisectbot.jobs import wire
 from bisectbot.jobs.assignment import BuildRecipe
 from bisectbot.report.model import Check, Outcome
-from bisectbot.service.candidates import Layout
+from bisectbot.service.search.candidates import Layout
 from bisectbot.source.replay import Kind
 from bisectbot.store.tables import Bisection, BisectionState
 

@@ -17,9 +17,9 @@ from bisectbot.jobs import wire
 from bisectbot.jobs.assignment import BuildRecipe
 from bisectbot.service import catalog
 from bisectbot.service.context import Context
-from bisectbot.service.experiments import Wanted, idle_hosts, record
-from bisectbot.service.proofs import alignment_proof, group_proof, judge, named, parts, revert_proof
-from bisectbot.service.searches import (
+from bisectbot.service.search.experiments import Wanted, idle_hosts, record
+from bisectbot.service.search.proofs import alignment_proof, group_proof, judge, named, parts, revert_proof
+from bisectbot.service.search.searches import (
     ENGINE,
     Epochs,
     Known,
@@ -30,7 +30,7 @@ from bisectbot.service.searches import (
     lost_in_a_row,
     tell_run,
 )
-from bisectbot.service.verdicts import Proof, Verification, concluded, search_verdict, verification_of, words
+from bisectbot.service.search.verdicts import Proof, Verification, concluded, search_verdict, verification_of, words
 from bisectbot.source.content import contents
 from bisectbot.source.history import Change, CommitInfo, changes, facts
 from bisectbot.store.tables import Bisection, Commit, ExperimentState, Job

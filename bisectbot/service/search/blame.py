@@ -8,10 +8,10 @@ from sqlalchemy.orm import Session
 
 from bisectbot.bisect import State, Verdict
 from bisectbot.errors import UserError
-from bisectbot.service.candidates import Layout
 from bisectbot.service.context import Context
-from bisectbot.service.searches import Loaded, load
-from bisectbot.service.verdicts import verification_of
+from bisectbot.service.search.candidates import Layout
+from bisectbot.service.search.searches import Loaded, load
+from bisectbot.service.search.verdicts import verification_of
 from bisectbot.source.git import Git
 from bisectbot.source.history import Change, CommitInfo, changes, facts
 from bisectbot.source.sightings import find, undone

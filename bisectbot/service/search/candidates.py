@@ -17,7 +17,7 @@ from bisectbot.errors import UserError
 from bisectbot.jobs import wire
 from bisectbot.jobs.assignment import BuildRecipe
 from bisectbot.service.context import Context
-from bisectbot.service.hunches import Hunches, hunches, weigh
+from bisectbot.service.search.hunches import Hunches, hunches, weigh
 from bisectbot.source.content import contents
 from bisectbot.source.git import Git
 from bisectbot.source.history import Change, History, commits, facts

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from bisectbot.bisect import Experiment as Planned
 from bisectbot.jobs.assignment import BuildRecipe
 from bisectbot.service.plan import Why, want_build, want_runs
-from bisectbot.service.searches import Epochs
+from bisectbot.service.search.searches import Epochs
 from bisectbot.store.database import now
 from bisectbot.store.tables import (
     Bisection,

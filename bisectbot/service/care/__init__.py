@@ -1,0 +1,1 @@
+"""What keeps an installation sound: hosts' states, canaries, the doctor, backups."""

@@ -1,0 +1,1 @@
+"""What people ask and are told: commands, requests, comparisons and tests, subscriptions, judgements, the state."""
