@@ -24,7 +24,7 @@ def config_check(config_path: Path) -> None:
 
     try:
         loaded = load(config_path)
-        problems = _unknown_adapters(config_path, loaded)
+        problems = _unknown_benchmarks(config_path, loaded)
         load_people(loaded.chat.people)
     except ConfigError as error:
         problems = error.problems
@@ -37,17 +37,12 @@ def config_check(config_path: Path) -> None:
     click.echo(f"{config_path}: good: {branches} branches, {jobs} unit jobs, {len(loaded.hosts)} hosts")
 
 
-def _unknown_adapters(path: Path, loaded: Config) -> list[Problem]:
-    """Builders and benchmarks that no worker of this version has."""
+def _unknown_benchmarks(path: Path, loaded: Config) -> list[Problem]:
+    """Benchmarks that no worker of this version has."""
     from workers.benchmarks import BENCHMARKS
-    from workers.builders import BUILDERS
 
     document = read(path)
     problems = []
-    for name, build in loaded.builds.items():
-        if build.builder not in BUILDERS:
-            text = f"builds.{name}.builder: no builder {build.builder!r}; there are: {', '.join(BUILDERS)}"
-            problems.append(document.problem(("builds", name, "builder"), text))
     for name in loaded.jobs:
         for adapter in sorted({job.benchmark for job in loaded.units(name)} - set(BENCHMARKS)):
             text = f"jobs.{name}.benchmark: no benchmark {adapter!r}; there are: {', '.join(BENCHMARKS)}"

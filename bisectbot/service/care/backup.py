@@ -19,6 +19,8 @@ from bisectbot.store.database import Database
 
 _FOLDERS = ("mirror.git", "artifacts", "mails")
 _DATABASE = "database"
+_END = "end"
+"""The last member, empty: tar and zstd both take a file that was cut between two members for a whole one."""
 
 
 def backup(config: Config, file: Path) -> str:
@@ -44,6 +46,7 @@ def backup(config: Config, file: Path) -> str:
                     archive.add(config.state / name, name)
             if config.token_path.exists():
                 archive.add(config.token_path, "worker.token")
+            archive.addfile(tarfile.TarInfo(_END))
         part.replace(file)
     return f"{file}: {file.stat().st_size / 2**20:.1f} MiB"
 
@@ -64,9 +67,12 @@ def restore(config: Config, file: Path) -> str:
             _unpack(file, Path(folder))
         except (OSError, zstandard.ZstdError, tarfile.TarError) as error:
             raise UserError(f"{file} is no whole backup: {error}") from None
-        dump = Path(folder) / _DATABASE
+        dump, end = Path(folder) / _DATABASE, Path(folder) / _END
         if not dump.is_file():
-            raise UserError(f"{file} is no backup: there is no database in it")
+            raise UserError(f"{file} is no whole backup: there is no database in it")
+        if not end.is_file():
+            raise UserError(f"{file} is no whole backup: its end is missing")
+        end.unlink()
         _load(database, dump)
         dump.unlink()
         for part in Path(folder).iterdir():
