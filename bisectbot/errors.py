@@ -23,5 +23,5 @@ class InfraError(BisectbotError):
     """The machinery failed (host, network, disk): retry, count against the host, never a verdict."""
 
 
-class Untestable(BisectbotError):  # noqa: N818 - the field's word, and DESIGN's
+class Untestable(BisectbotError):  # noqa: N818 - the field's word
     """This commit does not build or boot: it is skipped, which says nothing about its performance."""

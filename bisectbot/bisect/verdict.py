@@ -219,7 +219,7 @@ def _found(candidates: Candidates, finding: Finding) -> tuple[State, str]:
         )
     return (
         State.CULPRIT,
-        "the commit is at the bad level and what it was made on at the good one, in fresh boots too",
+        "the commit is at the bad level and what it was made on at the good one, seen again in turns",
     )
 
 

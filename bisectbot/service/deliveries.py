@@ -39,7 +39,7 @@ from bisectbot.store.tables import (
 log = structlog.get_logger()
 
 FAILED_RUNS = 2
-"""So many failed runs of one build make it untestable for the job (DESIGN §8)."""
+"""So many failed runs of one build make it untestable for the job."""
 INFRA_RETRIES = 8
 """So often the machinery may fail before a run or a build is given up; never a verdict."""
 HOST_FAILURES = 3

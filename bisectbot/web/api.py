@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from fastapi import APIRouter
 
-from fastapi import APIRouter, Depends, Request
-
-from bisectbot.service.context import Context
 from bisectbot.service.people import status as state
+from bisectbot.web.given import Ctx
 
-
-def _context(request: Request) -> Context:
-    context: Context = request.app.state.context
-    return context
-
-
-Ctx = Annotated[Context, Depends(_context)]
 router = APIRouter(prefix="/api", tags=["status"])
 
 

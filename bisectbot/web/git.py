@@ -14,7 +14,8 @@ from fastapi import APIRouter, Depends, Header, HTTPException, Response
 from fastapi.responses import StreamingResponse
 
 from bisectbot.source.git import PUBLISHED, Git
-from bisectbot.web.workers import BODY_LIMIT, Body, Ctx, authorised
+from bisectbot.web.given import Ctx
+from bisectbot.web.workers import BODY_LIMIT, Body, authorised
 
 SERVICE = "git-upload-pack"
 _HEADERS = {"Cache-Control": "no-cache"}

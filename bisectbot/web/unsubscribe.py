@@ -6,22 +6,14 @@ link itself is the proof.
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader
 
 from bisectbot.service.context import Context
 from bisectbot.service.post import optouts, rules
+from bisectbot.web.given import Ctx
 
-
-def _context(request: Request) -> Context:
-    context: Context = request.app.state.context
-    return context
-
-
-Ctx = Annotated[Context, Depends(_context)]
 router = APIRouter(prefix="/unsubscribe", include_in_schema=False)
 _pages = Environment(loader=PackageLoader("bisectbot.web"), autoescape=True)
 _HEADERS = {

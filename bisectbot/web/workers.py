@@ -16,6 +16,7 @@ from bisectbot.jobs.assignment import BuildClaim, Heartbeat, RunClaim
 from bisectbot.results.delivery import BuildDelivery, RunDelivery
 from bisectbot.service import claims, deliveries
 from bisectbot.service.context import Context
+from bisectbot.web.given import Ctx
 
 CHUNK = 1 << 20
 BODY_LIMIT = 64 << 20
@@ -34,11 +35,6 @@ def authorised(request: Request) -> None:
         raise HTTPException(401, "the worker's token is missing or wrong")
 
 
-def _context(request: Request) -> Context:
-    context: Context = request.app.state.context
-    return context
-
-
 async def _body(request: Request) -> bytes:
     body = b""
     async for chunk in request.stream():
@@ -48,7 +44,6 @@ async def _body(request: Request) -> bytes:
     return body
 
 
-Ctx = Annotated[Context, Depends(_context)]
 Body = Annotated[bytes, Depends(_body)]
 router = APIRouter(prefix="/worker", dependencies=[Depends(authorised)], include_in_schema=False)
 

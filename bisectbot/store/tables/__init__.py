@@ -1,4 +1,4 @@
-"""The tables (DESIGN §3), by subject: code, farm, verdicts, people, post."""
+"""The tables, by subject: code, farm, verdicts, people, post."""
 
 from bisectbot.store.tables.base import Base
 from bisectbot.store.tables.code import Branch, Change, Commit, Head, HeadState, Tree

@@ -170,7 +170,7 @@ class Boot(Base):
 
 
 class Purpose(enum.IntEnum):
-    """What a run is for; the order of work on a host (DESIGN §3)."""
+    """What a run is for; the order of work on a host."""
 
     BISECTION = 10
     CANARY = 15
