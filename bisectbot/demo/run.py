@@ -216,9 +216,10 @@ class Play:
         while time.monotonic() < deadline:
             self.tree.look()
             seen = state.overview(self.context)
-            self._push(seen)
             self._tell(seen)
-            self._follow(seen)
+            searches = self._follow(seen)
+            if not any(line.culprit for line in searches):
+                self._push(seen)
             if any(report.mail in SETTLED for report in seen.reports):
                 break
             if _busy(seen) or self.pushed < len(self.made.heads):
@@ -226,12 +227,11 @@ class Play:
             elif time.monotonic() - quiet_since > QUIET_S:
                 break
             time.sleep(0.25)
-        return self._ending(seen)
+        return self._ending(self._follow(seen))
 
     def _push(self, seen: state.Overview) -> None:
         known = sum(tree.heads for tree in seen.trees)
-        named = any(row.culprit for row in seen.bisections)
-        if _busy(seen) or named or known < self.pushed or self.pushed == len(self.made.heads):
+        if _busy(seen) or known < self.pushed or self.pushed == len(self.made.heads):
             return
         self.upstream.run("update-ref", f"refs/heads/{BRANCH}", self.made.heads[self.pushed])
         self.pushed += 1
@@ -251,24 +251,28 @@ class Play:
         work = ", ".join(f"{count} runs {name}" for name, count in seen.runs.items()) or "waiting"
         self.display.now(f"{self.pushed} heads pushed, {work}")
 
-    def _follow(self, seen: state.Overview) -> None:
-        for line in reversed(seen.bisections):
-            for row in state.bisection_status(self.context, line.id).experiments:
+    def _follow(self, seen: state.Overview) -> list[state.BisectionLine]:
+        """Tell what the searches have measured; returns how each stands, oldest first."""
+        searches = [state.bisection_status(self.context, row.id) for row in reversed(seen.bisections)]
+        for search in searches:
+            line = search.line
+            for row in search.experiments:
                 if row.state != "pending" and (row.values or row.reason):
                     result = " ".join(f"{value:.5g}" for value in row.values) or row.reason.splitlines()[0][:60]
                     self._once(f"  {line.id} #{row.number} {row.commit[:12]} {row.subject}: {result}")
             if line.verdict and not line.culprit:
                 self._once(f"bisection {line.id}: {line.verdict.replace('_', ' ')}: {line.reason}")
+        return [search.line for search in searches]
 
     def _once(self, text: str) -> None:
         if text not in self.told:
             self.told.add(text)
             self.display.say(text)
 
-    def _ending(self, seen: state.Overview) -> Ending:
+    def _ending(self, searches: list[state.BisectionLine]) -> Ending:
         mails = sorted((self.context.config.state / "mails").glob("*.eml"))
         runs = state.runs_done(self.context)
-        line = next((row for row in seen.bisections if row.culprit), next(iter(seen.bisections), None))
+        line = next((line for line in searches if line.culprit), next(iter(searches), None))
         if line is None:
             return Ending(self.made.culprit, "", "no step found", None, runs, "")
         return Ending(

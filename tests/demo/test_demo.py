@@ -19,5 +19,7 @@ def test_the_demo_names_the_planted_commit_or_nobody(tmp_path: Path) -> None:
     ending = json.loads(done.stdout.splitlines()[-1])
     assert set(ending) == {"planted", "found", "state", "probability", "runs", "mail"}
     assert ending["found"] in {ending["planted"], ""}, "the wrong commit was named"
+    assert (ending["state"] == "culprit") == bool(ending["found"]), "a verdict that names somebody is told"
+    assert done.returncode == (0 if ending["found"] else 1)
     if ending["found"]:
         assert ending["planted"] in Path(ending["mail"]).read_text()
