@@ -12,6 +12,7 @@ MAD = 0.6745  # median of |N(0, 1)|
 CLIP = 3.0  # residuals beyond this many standard deviations count as this many
 TRUST = 4.0  # degrees of freedom that the usual variance of runs counts for beside a head's own
 ODD = 3.0  # a head whose runs vary so many times as much as usual counts less
+WORTH = 1e4  # no head's runs count as more disturbed than that: sums of weights must not lose the head
 TINY = 1e-12  # relative rounding noise of measured numbers
 
 
@@ -81,7 +82,7 @@ def _relative_variance(heads: Heads, scale: float, spread: Floats) -> tuple[Floa
     between = max(1.0 - float(runs.mean()), 0.1)
     typical, freedom = float(np.median(spread[many])), heads.count - 1
     odd = (TRUST + freedom * spread / typical) / (TRUST + freedom) if typical > 0 else np.ones(len(heads))
-    variance = between + runs * np.maximum(odd / ODD, 1.0)
+    variance = between + runs * np.clip(odd / ODD, 1.0, WORTH)
     return variance / float(np.median(variance)), (between + runs) / variance
 
 
