@@ -43,7 +43,7 @@ def test_the_kernel_log_is_searched_for_them(message: str):
 
 @given(st.sampled_from(sorted(KNOWN)), st.integers(0, 9), st.integers(0, 9))
 def test_other_numbers_are_the_same_error(message: str, old: int, new: int):
-    numbers = re.sub(rf"(?<=[# :/x]){old}(?=[\d\s:\]])", str(new), message)
+    numbers = re.sub(rf"(?:(?<=[# :/])|(?<=0x)){old}(?=[\d\s:\]])", str(new), message)
     assert error_id(numbers) == KNOWN[message]
 
 
