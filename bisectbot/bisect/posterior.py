@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from bisectbot.bisect.belief import Belief, Counted, Measured, Scale, Tables
+from bisectbot.bisect.belief import Belief
+from bisectbot.bisect.counted import Counted
 from bisectbot.bisect.graph import Candidates
+from bisectbot.bisect.measured import Measured, Scale
+from bisectbot.bisect.tables import Tables
 from bisectbot.bisect.terms import Commit, Session
 
 Floats = NDArray[np.float64]

@@ -9,11 +9,11 @@ from typing import Final
 import numpy as np
 
 from bisectbot.bisect import verdict as verdicts
-from bisectbot.bisect.belief import Tables
 from bisectbot.bisect.graph import Candidates, CommitGraph, members
 from bisectbot.bisect.planner import Planner, Situation
 from bisectbot.bisect.posterior import Observed, Posterior, infer, prior_mass
 from bisectbot.bisect.serial import serial
+from bisectbot.bisect.tables import Tables
 from bisectbot.bisect.terms import Commit, Costs, Estimate, Evidence, Experiment, Session, State, Verdict
 from bisectbot.errors import UserError
 
