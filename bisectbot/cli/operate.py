@@ -1,4 +1,4 @@
-"""`submit`, `status`, `hosts`, `approve`, `reject`, `cancel`, `retry`, `replay`: operate a running service."""
+"""`submit`, `status`, `hosts`, `cancel`, `retry`, `replay`: operate a running service."""
 
 from __future__ import annotations
 
@@ -102,27 +102,6 @@ def hosts(host: str | None, state: str | None, why: str, as_json: bool, config_p
     if host is not None and not found:
         raise UserError(f"there is no host {host!r}; see `bisectbot hosts`")
     print_json([dataclasses.asdict(line) for line in found]) if as_json else screens.hosts(found)
-
-
-@click.command()
-@click.argument("report")
-@config_option
-def approve(report: str, config_path: Path) -> None:
-    """Release the held REPORT (R12): its mail is queued."""
-    from bisectbot.service.people import commands
-
-    click.echo(commands.approve(open_service(config_path), who(), report))
-
-
-@click.command()
-@click.argument("report")
-@click.option("--why", required=True, help="Why it must not be sent.")
-@config_option
-def reject(report: str, why: str, config_path: Path) -> None:
-    """Refuse the held REPORT (R12): its mail is never sent."""
-    from bisectbot.service.people import commands
-
-    click.echo(commands.reject(open_service(config_path), who(), report, why))
 
 
 @click.command()
