@@ -6,7 +6,7 @@ long as nothing was built upon it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import structlog
 from sqlalchemy import select, update
@@ -61,20 +61,21 @@ def _accepted(session: Session, series: int, heads: list[Measured]) -> list[int]
 
 def _record(session: Session, series: int, heads: list[Measured], found: list[Found], least: float) -> int:
     known = session.execute(select(Step).where(Step.series_id == series)).scalars().all()
+    tested = set(session.execute(select(Run.step_id).where(Run.step_id.in_([old.id for old in known]))).scalars())
     seen: set[int] = set()
     new = 0
     for step in found:
-        if _refuted(session, known, heads, step, least):
+        if _refuted(known, tested, heads, step, least):
             continue
         same = next((old for old in known if old.id not in seen and _same(old, heads, step)), None)
         if same is None:
             same = _add(session, series, heads, step)
             new += 1
-        elif same.state in _MOVABLE and not _being_tested(session, same):
+        elif same.state in _MOVABLE and same.id not in tested:
             _update(same, heads, step)
         seen.add(same.id)
     for old in known:
-        if old.id not in seen and old.state is StepState.SUSPECTED and not _being_tested(session, old):
+        if old.id not in seen and old.state is StepState.SUSPECTED and old.id not in tested:
             withdraw(session, old, "the detector no longer sees it")
     return new
 
@@ -91,7 +92,9 @@ def _same_sign(old: Step, step: Found) -> bool:
     return (old.new_level - old.old_level > 0) == (step.effect > 0)
 
 
-def _refuted(session: Session, known: Sequence[Step], heads: list[Measured], step: Found, least: float) -> bool:
+def _refuted(
+    known: Sequence[Step], tested: Collection[int | None], heads: list[Measured], step: Found, least: float
+) -> bool:
     """Whether earlier re-tests leave so little of a suspicion that it is not worth another.
 
     A re-test misses a step with probability MISSED: that much remains of the odds. So one that was missed comes back
@@ -102,7 +105,7 @@ def _refuted(session: Session, known: Sequence[Step], heads: list[Measured], ste
     for old in known:
         if old.state is not StepState.REFUTED or not _same_sign(old, step):
             continue
-        if not _being_tested(session, old):  # nothing that is built changes there
+        if old.id not in tested:  # nothing that is built changes there
             if old.first <= first and last <= old.last:
                 return True
         elif first <= old.head.number <= last:
@@ -132,10 +135,6 @@ def _update(row: Step, heads: list[Measured], step: Found) -> None:
     row.percent = step.percent
     row.probability = step.probability
     row.direction = step.direction.value
-
-
-def _being_tested(session: Session, step: Step) -> bool:
-    return session.execute(select(Run.id).where(Run.step_id == step.id).limit(1)).first() is not None
 
 
 def withdraw(session: Session, step: Step, why: str, state: StepState = StepState.WITHDRAWN) -> None:

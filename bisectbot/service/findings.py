@@ -73,7 +73,7 @@ def describe(context: Context, session: Session, row: Bisection, blamed: Blamed,
         ),
         also=_also(session, config, row, recipe),
         notes=_notes(blamed),
-        explanation=_explanation(context, session, blamed, (before, after), table),
+        explanation=_explanation(context, session, blamed, (before, after), matrices, table),
         tables=(table,),
         archive=f"{archive}/{message_id.strip('<>')}" if archive else "",
         reproduce=tuple(_reproduce(recipe, job, blamed)),
@@ -185,12 +185,17 @@ def _matrices(
 
 
 def _explanation(
-    context: Context, session: Session, blamed: Blamed, runs: tuple[list[Run], list[Run]], table: Table
+    context: Context,
+    session: Session,
+    blamed: Blamed,
+    runs: tuple[list[Run], list[Run]],
+    matrices: MatrixSet,
+    table: Table,
 ) -> Explanation:
     """What might explain the change: what booted kernels logged and were told, their stats, and the patch itself."""
+    measured = {name for matrix in matrices.matrices.values() for name in matrix.stats}
     parent, culprit = (_traces(context, session, side) for side in runs)
     patch = context.mirror.git.run("show", "--format=", "-U0", blamed.commit.sha)
-    measured = {name for side in runs for run in side[:1] for name in stats_of(session, context.artifacts, run)}
     return explain(parent, culprit, table, touched_functions(patch), measured)
 
 
