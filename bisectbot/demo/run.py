@@ -109,15 +109,31 @@ def demo(folder: Path, seed: int, *, serve: bool, as_json: bool) -> Ending:
     noise = calibrate(upstream, made.heads[0], made.effect, run_cpus)
     _tell_noise(display, made, noise)
     sink = Sink()
-    sink.start()
     path = write_config(folder, upstream, noise.lookups, sink.port, run_cpus)
     config = load(path)
+    return perform(display, config, path, made, sink, service_cpus, serve=serve, as_json=as_json)
+
+
+def perform(
+    display: Display,
+    config: Config,
+    path: Path,
+    made: Made,
+    sink: Sink,
+    cpus: list[int],
+    limit_s: float = LIMIT_S,
+    *,
+    serve: bool,
+    as_json: bool,
+) -> Ending:
+    """Let the service that ``config`` (at ``path``) describes find what was planted; ``cpus`` are what it runs on."""
+    sink.start()
     context = open_context(config)
     context.database.upgrade()
-    tree = Tree(config, path, affinity=set(service_cpus))
+    tree = Tree(config, path, affinity=set(cpus))
     try:
         tree.start()
-        ending = Play(context, made, sink, display, tree).until_the_mail()
+        ending = Play(context, made, sink, display, tree, limit_s).until_the_mail()
         conclude(display, config, made, ending, sink, as_json=as_json)
         if serve:
             display.say(f"the service stays up at {config.server.url} (status: /api/status); Ctrl-C ends it")
@@ -195,9 +211,7 @@ def write_config(folder: Path, upstream: Path, lookups: int, smtp_port: int, cpu
 class Play:
     """Pushes head after head, as a developer would, and tells what the service makes of it."""
 
-    def __init__(
-        self, context: Context, made: Made, sink: Sink, display: Display, tree: Tree, limit_s: float = LIMIT_S
-    ) -> None:
+    def __init__(self, context: Context, made: Made, sink: Sink, display: Display, tree: Tree, limit_s: float) -> None:
         self.context = context
         self.made = made
         self.sink = sink
@@ -207,6 +221,8 @@ class Play:
         self.upstream = Git(Path(context.config.trees["demo"].url))
         self.pushed = 0
         self.told: set[str] = set()
+        self.searches: dict[str, state.BisectionLine] = {}
+        self.runs_done = 0
 
     def until_the_mail(self) -> Ending:
         """Push while the service keeps up; end with the report, when nothing is left to do, or at the limit."""
@@ -252,17 +268,25 @@ class Play:
         self.display.now(f"{self.pushed} heads pushed, {work}")
 
     def _follow(self, seen: state.Overview) -> list[state.BisectionLine]:
-        """Tell what the searches have measured; returns how each stands, oldest first."""
-        searches = [state.bisection_status(self.context, row.id) for row in reversed(seen.bisections)]
-        for search in searches:
-            line = search.line
+        """Tell what the searches have measured; returns how each stands, oldest first.
+
+        A search is recomputed from its records when it is looked at, which would disturb what is being measured: that
+        happens only when there is something new.
+        """
+        before, self.runs_done = self.runs_done, state.runs_done(self.context)
+        for seen_line in reversed(seen.bisections):
+            known = self.searches.get(seen_line.id)
+            if known and known.verdict == seen_line.verdict and (known.verdict or before == self.runs_done):
+                continue
+            search = state.bisection_status(self.context, seen_line.id)
+            line = self.searches[seen_line.id] = search.line
             for row in search.experiments:
                 if row.state != "pending" and (row.values or row.reason):
                     result = " ".join(f"{value:.5g}" for value in row.values) or row.reason.splitlines()[0][:60]
                     self._once(f"  {line.id} #{row.number} {row.commit[:12]} {row.subject}: {result}")
             if line.verdict and not line.culprit:
                 self._once(f"bisection {line.id}: {line.verdict.replace('_', ' ')}: {line.reason}")
-        return [search.line for search in searches]
+        return list(self.searches.values())
 
     def _once(self, text: str) -> None:
         if text not in self.told:

@@ -20,11 +20,9 @@ from bisectbot.clock import Clock
 from bisectbot.config import Config, load
 from bisectbot.demo.history import BRANCH
 from bisectbot.demo.kernel import history
-from bisectbot.demo.run import EXCLUSIVE, Display, Ending, Play, Sink, conclude, free_port, split_cpus
+from bisectbot.demo.run import EXCLUSIVE, Display, Ending, Sink, free_port, perform, split_cpus
 from bisectbot.jobs.assignment import RunAssignment
 from bisectbot.jobs.queues import BUILD_QUEUE
-from bisectbot.serve import Tree
-from bisectbot.service.context import open_context
 from bisectbot.source.git import PUBLISHED, Checkout, Git
 from workers.builders import Built, Workshop
 from workers.builders.kernel import KernelBuilder
@@ -68,25 +66,7 @@ def demo(folder: Path, seed: int, *, serve: bool, as_json: bool) -> Ending:
     made = history.make(base, upstream, seed, percent, 1e9 / 2**SHIFT / noise.level)
     display.say(f"{BOOTS} boots of the first commit: {noise.level:.0f} opens/s, one varies by {noise.percent:.3f} %")
     display.say(f"planted among {made.commits} commits: opening a file costs {percent:.1f} % more")
-    sink.start()
-    context = open_context(config)
-    context.database.upgrade()
-    tree = Tree(config, path, affinity=set(split_cpus()[0]))
-    try:
-        tree.start()
-        ending = Play(context, made, sink, display, tree, LIMIT_S).until_the_mail()
-        conclude(display, config, made, ending, sink, as_json=as_json)
-        if serve:
-            display.say(f"the service stays up at {config.server.url} (status: /api/status); Ctrl-C ends it")
-            tree.watch()
-    except KeyboardInterrupt:
-        display.say("stopped")
-        raise SystemExit(130) from None
-    finally:
-        display.end()
-        tree.end()
-        sink.stop()
-    return ending
+    return perform(display, config, path, made, sink, split_cpus()[0], LIMIT_S, serve=serve, as_json=as_json)
 
 
 def calibrate(config: Config, base: Git, display: Display) -> Noise:
