@@ -23,6 +23,7 @@ from tests.mail.servers import free_port
 DOMAIN = "bisectbot.example.org"
 ELSEWHERE = "elsewhere.example.net"
 
+BOXES = ("bounce", "ada", "list")
 _MAIN = """\
 compatibility_level = 3.6
 queue_directory = {folder}/queue
@@ -41,7 +42,7 @@ mynetworks = 127.0.0.0/8
 recipient_delimiter = +
 virtual_mailbox_domains = {domain}
 virtual_mailbox_base = {folder}/drops
-virtual_mailbox_maps = inline:{{ bounce@{domain}=bounce/, ada@{domain}=ada/, list@{domain}=list/ }}
+virtual_mailbox_maps = inline:{{ {boxes} }}
 virtual_uid_maps = static:{uid}
 virtual_gid_maps = static:{gid}
 virtual_minimum_uid = 1
@@ -79,11 +80,8 @@ class Postfix:
     onward: int  # the port of whoever answers for `ELSEWHERE`
 
     def drop(self, name: str) -> Maildir:
-        """The maildir of ``name``, made if nothing has arrived yet."""
-        path = self.folder / "drops" / name
-        (path / "new").mkdir(parents=True, exist_ok=True)
-        _give_to_nobody(self.folder / "drops")
-        return Maildir(path)
+        """The maildir of ``name``."""
+        return Maildir(self.folder / "drops" / name)
 
     def set(self, name: str, value: str) -> None:
         """Change one of its parameters and start it again."""
@@ -98,16 +96,18 @@ class Postfix:
 def postfix(folder: Path) -> Iterator[Postfix]:
     """Postfix from the distribution's package; needs root, as it changes its user."""
     require("postfix", "/usr/lib/postfix/sbin/master")
-    for part in ("etc", "queue", "data", "drops"):
-        (folder / part).mkdir()
+    # Every maildir is there before Postfix is: one that is made under its hands belongs to root for a moment, and a
+    # delivery in that moment is deferred for minutes.
+    for part in ("etc", "queue", "data", *(f"drops/{box}/{kind}" for box in BOXES for kind in ("new", "cur", "tmp"))):
+        (folder / part).mkdir(parents=True)
     for parent in (folder, *folder.parents[:2]):
         parent.chmod(0o755)
     shutil.chown(folder / "data", "postfix")
     nobody = pwd.getpwnam("nobody")
     port, onward = free_port(), free_port()
-    main = _MAIN.format(
-        folder=folder, domain=DOMAIN, elsewhere=ELSEWHERE, onward=onward, uid=nobody.pw_uid, gid=nobody.pw_gid
-    )
+    boxes = ", ".join(f"{box}@{DOMAIN}={box}/" for box in BOXES)
+    ids = {"uid": nobody.pw_uid, "gid": nobody.pw_gid}
+    main = _MAIN.format(folder=folder, domain=DOMAIN, elsewhere=ELSEWHERE, onward=onward, boxes=boxes, **ids)
     (folder / "etc" / "main.cf").write_text(main)
     (folder / "etc" / "master.cf").write_text(_MASTER.format(port=port))
     _give_to_nobody(folder / "drops")

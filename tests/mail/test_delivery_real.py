@@ -121,7 +121,6 @@ def bounced(server: Postfix, number: int) -> Incoming:
 def test_two_real_bounces_suppress_an_address(server: Postfix):
     refusing = Script()
     refusing.rcpt[f"gone@{ELSEWHERE}"] = ["550 5.1.1 no such user"] * 2
-    server.drop("bounce")
     with smtp_server(refusing, port=server.onward):
         first, second = bounced(server, 41), bounced(server, 42)
     assert [(mail.sort, mail.outbox) for mail in (first, second)] == [(Sort.BOUNCE, 41), (Sort.BOUNCE, 42)]
