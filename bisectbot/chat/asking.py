@@ -13,7 +13,8 @@ from bisectbot.chat.said import Ask
 from bisectbot.errors import UserError
 from bisectbot.jobs import wire
 from bisectbot.jobs.assignment import BuildRecipe
-from bisectbot.service.people import asks, commands, rights, trials
+from bisectbot.service import commands
+from bisectbot.service.people import asks, rights, trials
 from bisectbot.service.people.asks import Quote, Target, Wanted
 from bisectbot.service.people.trials import COMPARE, TEST, Trial
 from bisectbot.source.patch import patched

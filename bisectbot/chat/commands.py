@@ -17,9 +17,9 @@ from bisectbot.chat.grammar import VERBS, Command, Dialect, Mistake, Role, parse
 from bisectbot.chat.people import People, load_people
 from bisectbot.chat.said import Ask, Said
 from bisectbot.errors import BisectbotError, InfraError, UserError
+from bisectbot.service.commands import Asker, log, number
 from bisectbot.service.context import Context
 from bisectbot.service.people import rights
-from bisectbot.service.people.commands import Asker, log, number
 from bisectbot.store.tables import Conversation
 
 logger = structlog.get_logger()

@@ -8,9 +8,10 @@ from bisectbot.chat import asking
 from bisectbot.chat.answer import Answer
 from bisectbot.chat.said import Ask
 from bisectbot.errors import UserError
-from bisectbot.service.people import asks, commands, trials, wishes
+from bisectbot.service import commands
+from bisectbot.service.commands import row_of
+from bisectbot.service.people import asks, trials, wishes
 from bisectbot.service.people import status as states
-from bisectbot.service.people.commands import row_of
 from bisectbot.service.people.trials import COMPARE, Trial
 from bisectbot.store.tables import HostState, Judged, Report
 from bisectbot.yamlfile import seconds

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from bisectbot.chat.grammar import Command, Role
 from bisectbot.chat.people import Identity, Person
 from bisectbot.errors import UserError
+from bisectbot.service.commands import Asker, number
 from bisectbot.service.context import Context
 from bisectbot.service.people.asks import Limits
-from bisectbot.service.people.commands import Asker, number
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from bisectbot.chat.grammar import VERBS
 from bisectbot.chat.said import Ask
 from bisectbot.errors import UserError
 from bisectbot.results.trial import Column
+from bisectbot.service import commands
 from bisectbot.service.context import Context
-from bisectbot.service.people import commands, trials
 from bisectbot.service.people import status as states
+from bisectbot.service.people import trials
 from bisectbot.service.people.trials import TrialStatus
 from bisectbot.service.search.verdicts import verdict_of
 from bisectbot.store.tables import Bisection, BisectionState, Finding, Report, Request, RequestState, Run, RunState

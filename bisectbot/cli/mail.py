@@ -33,7 +33,7 @@ def status(as_json: bool, config_path: Path) -> None:
 @config_option
 def stop(why: str, config_path: Path) -> None:
     """Hold all mail from now on. The service writes on; nothing is lost."""
-    from bisectbot.service.people import commands
+    from bisectbot.service import commands
 
     click.echo(commands.stop_mail(open_service(config_path), who(), why))
 
@@ -42,7 +42,7 @@ def stop(why: str, config_path: Path) -> None:
 @config_option
 def resume(config_path: Path) -> None:
     """Let mail leave again."""
-    from bisectbot.service.people import commands
+    from bisectbot.service import commands
 
     click.echo(commands.resume_mail(open_service(config_path), who()))
 
@@ -52,7 +52,7 @@ def resume(config_path: Path) -> None:
 @config_option
 def retry(letter: str, config_path: Path) -> None:
     """Send the failed LETTER (M7, see `status`) again, to those who have not got it."""
-    from bisectbot.service.people import commands
+    from bisectbot.service import commands
 
     click.echo(commands.retry_mail(open_service(config_path), who(), letter))
 
@@ -62,7 +62,7 @@ def retry(letter: str, config_path: Path) -> None:
 @config_option
 def allow(address: str, config_path: Path) -> None:
     """Mail to ADDRESS again, which had opted out or bounced."""
-    from bisectbot.service.people import commands
+    from bisectbot.service import commands
 
     click.echo(commands.allow_mail(open_service(config_path), who(), address))
 
@@ -72,6 +72,6 @@ def allow(address: str, config_path: Path) -> None:
 @config_option
 def refuse(address: str, config_path: Path) -> None:
     """No more mail to ADDRESS, for somebody who asked for that."""
-    from bisectbot.service.people import commands
+    from bisectbot.service import commands
 
     click.echo(commands.refuse_mail(open_service(config_path), who(), address))

@@ -48,7 +48,7 @@ def submit() -> None:
 @config_option
 def submit_bisect(good: str, bad: str, tree: str, branch: str, job: str, kpi: str, config_path: Path) -> None:
     """Find the commit between GOOD and BAD that changed a KPI."""
-    from bisectbot.service.people.commands import submit_bisection
+    from bisectbot.service.commands import submit_bisection
     from bisectbot.service.people.requests import BisectArguments
 
     request = submit_bisection(open_service(config_path), who(), BisectArguments(tree, branch, good, bad, job, kpi))
@@ -62,8 +62,8 @@ def submit_bisect(good: str, bad: str, tree: str, branch: str, job: str, kpi: st
 def status(id: str | None, as_json: bool, config_path: Path) -> None:  # noqa: A002 - the argument's name in --help
     """What the service is doing, or one bisection (B7) or request (Q3)."""
     from bisectbot.cli import screens
+    from bisectbot.service.commands import request_answer
     from bisectbot.service.people import status as state
-    from bisectbot.service.people.commands import request_answer
 
     context = open_service(config_path)
     if id is None:
@@ -88,8 +88,8 @@ def status(id: str | None, as_json: bool, config_path: Path) -> None:  # noqa: A
 def hosts(host: str | None, state: str | None, why: str, as_json: bool, config_path: Path) -> None:
     """Host groups and hosts, what they do and how they are; with HOST --set STATE, change one."""
     from bisectbot.cli import screens
+    from bisectbot.service.commands import set_host
     from bisectbot.service.people import status as states
-    from bisectbot.service.people.commands import set_host
     from bisectbot.store.tables import HostState
 
     context = open_service(config_path)
@@ -110,7 +110,7 @@ def hosts(host: str | None, state: str | None, why: str, as_json: bool, config_p
 @config_option
 def cancel(id: str, why: str, config_path: Path) -> None:  # noqa: A002
     """Stop a bisection (B7), a request (Q3) or a run (N51)."""
-    from bisectbot.service.people import commands
+    from bisectbot.service import commands
 
     click.echo(commands.cancel(open_service(config_path), who(), id, why))
 
@@ -120,7 +120,7 @@ def cancel(id: str, why: str, config_path: Path) -> None:  # noqa: A002
 @config_option
 def retry(id: str, config_path: Path) -> None:  # noqa: A002
     """Run a failed run (N51), build (U8) or bisection (B7) again."""
-    from bisectbot.service.people import commands
+    from bisectbot.service import commands
 
     click.echo(commands.retry(open_service(config_path), who(), id))
 

@@ -70,7 +70,7 @@ def show(report: str, as_mail: bool, as_json: bool, config_path: Path) -> None:
 def approve(report: str, config_path: Path) -> None:
     """Release the held REPORT (R12): its mail is queued."""
     from bisectbot.cli.operate import open_service, who
-    from bisectbot.service.people import commands
+    from bisectbot.service import commands
 
     click.echo(commands.approve(open_service(config_path), who(), report))
 
@@ -82,7 +82,7 @@ def approve(report: str, config_path: Path) -> None:
 def reject(report: str, why: str, config_path: Path) -> None:
     """Refuse the held REPORT (R12): its mail is never sent."""
     from bisectbot.cli.operate import open_service, who
-    from bisectbot.service.people import commands
+    from bisectbot.service import commands
 
     click.echo(commands.reject(open_service(config_path), who(), report, why))
 
@@ -99,7 +99,7 @@ def judge(report: str, opinion: str, why: str, config_path: Path) -> None:
     need approval.
     """
     from bisectbot.cli.operate import open_service, who
-    from bisectbot.service.people import commands
+    from bisectbot.service import commands
     from bisectbot.store.tables import Judged
 
     click.echo(commands.judge(open_service(config_path), who(), report, Judged(opinion), why))

@@ -16,7 +16,8 @@ from bisectbot.chat.grammar import SLASH, VERBS, Role
 from bisectbot.chat.people import Identity
 from bisectbot.chat.said import Said
 from bisectbot.chat.transport import tell
-from bisectbot.service.people import commands, judgements
+from bisectbot.service import commands
+from bisectbot.service.people import judgements
 from bisectbot.service.people.requests import BisectArguments
 from bisectbot.store.tables import CommandLog, Conversation, OptOut, Report, Request, Step, Subscription
 from tests.support.chat import said

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bisectbot.cli import screens
+from bisectbot.service.commands import submit_bisection
 from bisectbot.service.people import status
-from bisectbot.service.people.commands import submit_bisection
 from bisectbot.service.people.requests import BisectArguments
 from tests.support.lab import BRANCH, HOST, TREE, Lab, make_lab
 

@@ -10,8 +10,8 @@ from bisectbot.config import CanarySpec
 from bisectbot.jobs.assignment import RunAssignment
 from bisectbot.results.delivery import Outcome, RunDelivery
 from bisectbot.service.care.canary import canary, record
+from bisectbot.service.commands import Asker, set_host
 from bisectbot.service.dispatch import dispatch
-from bisectbot.service.people.commands import Asker, set_host
 from bisectbot.store.tables import Host, HostState, Purpose, Run
 from tests.support.lab import HOST, Lab
 

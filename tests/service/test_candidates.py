@@ -8,8 +8,8 @@ from sqlalchemy import select
 
 from bisectbot.jobs.assignment import BuildAssignment, RunAssignment
 from bisectbot.results.delivery import BuildDelivery, RunDelivery
+from bisectbot.service.commands import submit_bisection
 from bisectbot.service.people import status
-from bisectbot.service.people.commands import submit_bisection
 from bisectbot.service.people.requests import BisectArguments
 from bisectbot.service.search.candidates import read
 from bisectbot.service.search.hunches import moved_functions

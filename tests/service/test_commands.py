@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import select
 
 from bisectbot.errors import UserError
-from bisectbot.service.people import commands, status
+from bisectbot.service import commands
+from bisectbot.service.people import status
 from bisectbot.service.people.requests import BisectArguments, requests
 from bisectbot.service.search.replay import replay
 from bisectbot.store.tables import (

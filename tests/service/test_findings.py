@@ -10,7 +10,7 @@ from sqlalchemy import select
 from bisectbot.jobs.assignment import BuildAssignment, RunAssignment
 from bisectbot.report import from_json
 from bisectbot.results.delivery import ArtifactRef, BuildDelivery, RunDelivery
-from bisectbot.service.people.commands import submit_bisection
+from bisectbot.service.commands import submit_bisection
 from bisectbot.service.people.requests import BisectArguments
 from bisectbot.store.tables import Report
 from tests.support.lab import BRANCH, KPI, TREE, Lab

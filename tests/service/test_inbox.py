@@ -17,8 +17,8 @@ from bisectbot.errors import UserError
 from bisectbot.mail.lmtp import listening
 from bisectbot.mail.signing import Dkim, DnsLookup
 from bisectbot.mail.smtp import return_path
+from bisectbot.service import commands
 from bisectbot.service.context import Context
-from bisectbot.service.people import commands
 from bisectbot.service.post import inbox, notes, rules
 from bisectbot.service.post.inbox import MailCommand, obey, pending, receive
 from bisectbot.service.post.page import report_page

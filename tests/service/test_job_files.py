@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from bisectbot.service.people import commands
+from bisectbot.service import commands
 from bisectbot.service.people.requests import BisectArguments
 from bisectbot.store.tables import Job, Run
 from tests.service.conftest import MakeLab

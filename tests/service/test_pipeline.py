@@ -10,8 +10,8 @@ from sqlalchemy import select
 
 from bisectbot.jobs.assignment import BuildAssignment, RunAssignment
 from bisectbot.results.delivery import BuildDelivery, RunDelivery
+from bisectbot.service.commands import submit_bisection
 from bisectbot.service.people import status
-from bisectbot.service.people.commands import submit_bisection
 from bisectbot.service.people.requests import BisectArguments
 from bisectbot.service.search.replay import replay
 from bisectbot.store.tables import (

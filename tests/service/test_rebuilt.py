@@ -10,8 +10,8 @@ from sqlalchemy import func, select
 
 from bisectbot.jobs.assignment import BuildAssignment
 from bisectbot.report import from_json
+from bisectbot.service.commands import submit_bisection
 from bisectbot.service.people import status
-from bisectbot.service.people.commands import submit_bisection
 from bisectbot.service.people.requests import BisectArguments
 from bisectbot.service.post.sequels import sequels
 from bisectbot.service.search.replay import replay

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from bisectbot.jobs.assignment import RunAssignment
 from bisectbot.results.delivery import Outcome, RunDelivery
-from bisectbot.service.people.commands import submit_bisection
+from bisectbot.service.commands import submit_bisection
 from bisectbot.service.people.requests import BisectArguments
 from bisectbot.service.post.sequels import sequels
 from bisectbot.service.report import report

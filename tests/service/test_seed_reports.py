@@ -16,7 +16,7 @@ from bisectbot.report.model import foreign_identity
 from bisectbot.report.render import tables_text
 from bisectbot.results.delivery import ArtifactRef, BootRecord, Outcome, RunDelivery
 from bisectbot.results.table_reader import read_row
-from bisectbot.service.people.commands import submit_bisection
+from bisectbot.service.commands import submit_bisection
 from bisectbot.service.people.requests import BisectArguments
 from bisectbot.service.plan import Why, want_runs
 from bisectbot.service.report import report as report_step

@@ -10,7 +10,8 @@ from sqlalchemy import select
 
 from bisectbot.errors import UserError
 from bisectbot.mail.gate import Contents, Sample
-from bisectbot.service.people import commands, status
+from bisectbot.service import commands
+from bisectbot.service.people import status
 from bisectbot.service.post import optouts
 from bisectbot.service.post.concerned import concerned
 from bisectbot.service.send import mail_file, send

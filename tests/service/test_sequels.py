@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import select
 
-from bisectbot.service.people import commands
+from bisectbot.service import commands
 from bisectbot.service.post import optouts, rules
 from bisectbot.service.post.sequels import seen_in, sequels
 from bisectbot.service.post.weekly import weekly

@@ -8,9 +8,9 @@ import pytest
 
 from bisectbot.errors import UserError
 from bisectbot.results.trial import Outcome
+from bisectbot.service.commands import Asker
 from bisectbot.service.people import asks, trials
 from bisectbot.service.people.asks import Limits, Wanted
-from bisectbot.service.people.commands import Asker
 from bisectbot.source.patch import patched
 from tests.support.lab import BRANCH, GROUP, KPI, TREE, Lab
 

@@ -13,8 +13,8 @@ from bisectbot.report import Report as Told
 from bisectbot.report import from_json
 from bisectbot.results.delivery import BuildDelivery, Outcome
 from bisectbot.service.bisections import create
+from bisectbot.service.commands import submit_bisection
 from bisectbot.service.people import status
-from bisectbot.service.people.commands import submit_bisection
 from bisectbot.service.people.requests import BisectArguments
 from bisectbot.service.search.replay import replay
 from bisectbot.store.tables import Bisection, Experiment, HostGroup, Job, Kpi, Outbox, Report

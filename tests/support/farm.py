@@ -16,9 +16,9 @@ from bisectbot.clock import SCALE_VARIABLE
 from bisectbot.config import load
 from bisectbot.demo.run import Sink, free_port
 from bisectbot.serve import Tree
+from bisectbot.service.commands import submit_bisection
 from bisectbot.service.context import Context, open_context
 from bisectbot.service.people import status
-from bisectbot.service.people.commands import submit_bisection
 from bisectbot.service.people.requests import BisectArguments
 from tests.support.lab import BRANCH, TREE, Upstream, write_config
 

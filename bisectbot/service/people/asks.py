@@ -15,8 +15,8 @@ from bisectbot.bisect import Costs
 from bisectbot.errors import UserError
 from bisectbot.service import catalog
 from bisectbot.service.bisections import costs, create
+from bisectbot.service.commands import Asker, log
 from bisectbot.service.context import Context
-from bisectbot.service.people.commands import Asker, log
 from bisectbot.service.people.requests import BISECT
 from bisectbot.service.search.candidates import Layout
 from bisectbot.service.search.searches import Settings, new_search

@@ -6,8 +6,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from bisectbot.mail.maintainers import parse as parse_maintainers
+from bisectbot.service.commands import number
 from bisectbot.service.context import Context
-from bisectbot.service.people.commands import number
 from bisectbot.source.history import facts
 from bisectbot.source.relevance import touched_files
 from bisectbot.store.tables import Bisection, Finding, Report, Request

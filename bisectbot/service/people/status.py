@@ -12,8 +12,8 @@ from bisectbot.errors import BisectbotError, UserError
 from bisectbot.mail.message import Kind
 from bisectbot.service.care import canary
 from bisectbot.service.claims import host_lease
+from bisectbot.service.commands import number
 from bisectbot.service.context import Context
-from bisectbot.service.people.commands import number
 from bisectbot.service.search.searches import Loaded, load
 from bisectbot.service.search.verdicts import verdict_of, verification_of
 from bisectbot.source.history import facts

@@ -18,9 +18,9 @@ from bisectbot.jobs.assignment import BuildRecipe
 from bisectbot.results.trial import Column, Judgement, Outcome, compared, patch_judged
 from bisectbot.service import catalog
 from bisectbot.service.bisections import costs
+from bisectbot.service.commands import Asker, log, number
 from bisectbot.service.context import Context
 from bisectbot.service.people.asks import Limits, Target, admit
-from bisectbot.service.people.commands import Asker, log, number
 from bisectbot.service.plan import Why, want_build, want_runs
 from bisectbot.source.history import changes, facts
 from bisectbot.store.database import now

@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from bisectbot.errors import UserError
 from bisectbot.service import catalog
+from bisectbot.service.commands import number
 from bisectbot.service.context import Context
-from bisectbot.service.people.commands import number
 from bisectbot.store.database import now
 from bisectbot.store.tables import Finding, OptOut, Person, Step, StepState, Subscription
 

@@ -9,8 +9,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from bisectbot.errors import UserError
+from bisectbot.service.commands import row_of
 from bisectbot.service.context import Context
-from bisectbot.service.people.commands import row_of
 from bisectbot.service.post.letters import Addressee, addressees, first_letter
 from bisectbot.store.tables import Bounce, Finding, Judgement, Outbox, Reply, Report, Sighting
 

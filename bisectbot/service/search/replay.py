@@ -8,8 +8,8 @@ from sqlalchemy import select
 
 from bisectbot.errors import UserError
 from bisectbot.jobs import wire
+from bisectbot.service.commands import number
 from bisectbot.service.context import Context
-from bisectbot.service.people.commands import number
 from bisectbot.service.search.searches import ENGINE, Settings, load, new_search, tell_run
 from bisectbot.service.search.verdicts import search_verdict
 from bisectbot.store.tables import Bisection, Commit, ExperimentState
