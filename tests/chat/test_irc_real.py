@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +17,24 @@ from bisectbot.chat.commands import Desk
 from bisectbot.chat.irc import Client
 from bisectbot.chat.safety import Pace
 from bisectbot.config.chat import Irc
-from tests.support.ircd import Human, Network
+from tests.support.ircd import Human, Network, free_port
 
 pytestmark = pytest.mark.real
+
+SERVICE = """\
+state: state
+trees: {{mine: {{url: /nowhere/mine.git, branches: {{main: {{build: release, jobs: [parse]}}}}}}}}
+builds: {{release: {{command: make, outputs: [bench]}}}}
+jobs:
+  parse: {{command: ./bench, groups: [here], kpis: {{parse.ops: {{unit: ops/s, better: more}}}}}}
+hosts: {{here-1: {{group: here, driver: local}}}}
+worker: {{state: state/worker}}
+server: {{url: "http://127.0.0.1:{web}"}}
+chat:
+  irc:
+    {{network: testnet, server: 127.0.0.1, port: {irc}, tls: false, password_file: irc.password, channels: ["#dev"],
+     throttle: 0.01}}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -102,3 +121,32 @@ def test_it_speaks_later_and_comes_back(network: Network, client: Client) -> Non
         client._socket.shutdown(2)
         watcher.wait("QUIT", "PART", seconds=30)
         watcher.wait("JOIN", seconds=60)
+
+
+def test_serve_brings_it_in_and_brings_it_back(network: Network, tmp_path: Path) -> None:
+    (tmp_path / "irc.password").write_text("bisectbot-password\n")
+    (tmp_path / "irc.password").chmod(0o600)
+    (tmp_path / "bisectbot.yaml").write_text(SERVICE.format(web=free_port(), irc=network.port))
+    (tmp_path / "people.yaml").write_text("people: {ada: {role: operator, irc: testnet/ada}}\n")
+    command = [sys.executable, "-m", "bisectbot", "serve", "--config", str(tmp_path / "bisectbot.yaml")]
+    with Human(network.port, "ada", "ada-password") as ada, subprocess.Popen(command) as service:
+        try:
+            ada.send("JOIN #dev")
+            ada.wait(" 366 ")
+            ada.wait("JOIN #dev", "JOIN :#dev", seconds=60)
+            ada.send("PRIVMSG #dev :bisectbot: pause host=here-1 dust in the fan")
+            ada.wait("NOTICE #dev :ada: here-1", seconds=30)
+            os.kill(chat_of(service.pid), signal.SIGKILL)
+            ada.wait("QUIT")
+            ada.wait("JOIN #dev", "JOIN :#dev", seconds=60)
+            ada.send("PRIVMSG #dev :bisectbot: hosts here-1")
+            ada.wait("dust in the fan (ada)")
+        finally:
+            service.send_signal(signal.SIGINT)
+
+
+def chat_of(service: int) -> int:
+    """The chat process among the children of ``service``."""
+    children = Path(f"/proc/{service}/task/{service}/children").read_text().split()
+    [found] = [int(pid) for pid in children if b"\0chat\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return found
