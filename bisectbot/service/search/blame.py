@@ -11,9 +11,10 @@ from bisectbot.errors import UserError
 from bisectbot.service.context import Context
 from bisectbot.service.search.candidates import Layout
 from bisectbot.service.search.searches import Loaded, load
-from bisectbot.service.search.verdicts import verification_of
+from bisectbot.service.search.verdicts import ITS_OWN, verification_of
 from bisectbot.source.git import Git
 from bisectbot.source.history import Change, CommitInfo, changes, facts
+from bisectbot.source.replay import Kind
 from bisectbot.source.sightings import find, undone
 from bisectbot.store.tables import Bisection
 
@@ -42,7 +43,7 @@ def blame(context: Context, session: Session, row: Bisection, verdict: Verdict) 
     culprit, first = _blamed(verdict)
     below = layout.history.parents[first]
     parent = below[0] if below else layout.history.good
-    others = [node for node in verdict.suspects if node != culprit]
+    others = sorted(node for node in verdict.suspects if node != culprit)
     written = list(dict.fromkeys(sha for node in (*others, culprit) for sha in layout.proposed(node)))
     infos = facts(git, written)
     commit = infos[-1]
@@ -55,7 +56,7 @@ def blame(context: Context, session: Session, row: Bisection, verdict: Verdict) 
         before=_runs_of(loaded, parent),
         after=_runs_of(loaded, culprit),
         uncertain=_uncertain(verdict, len(infos), verification_of(row).hold),
-        notes=(*_of_line(row, layout), *_taken_back(context, row, commit)),
+        notes=(*_of_line(row, layout), *_with_its_own(verdict, layout), *_taken_back(context, row, commit)),
     )
 
 
@@ -77,8 +78,10 @@ def _parent(git: Git, layout: Layout, commit: CommitInfo, measured: int) -> Comm
 
 
 def _uncertain(verdict: Verdict, named: int, hold: str) -> str:
+    if verdict.state is State.CULPRIT_SET and named == 1:
+        return verdict.reason
     if verdict.state is State.CULPRIT_SET:
-        return f"{named} commits cannot be told apart: what lies between is untestable"
+        return f"{named} commits cannot be told apart: {verdict.reason}"
     if named > 1:
         return f"{named} commits cannot be told apart: they apply only together"
     return hold
@@ -97,6 +100,14 @@ def _of_line(row: Bisection, layout: Layout) -> tuple[str, ...]:
         return ()
     heads = f"The branch is rebuilt: its heads {row.good[:12]} and {row.bad[:12]} were compared change by change, each"
     return (f"{heads} on top of what both contain; that is where the commit and what is below it were measured.",)
+
+
+def _with_its_own(verdict: Verdict, layout: Layout) -> tuple[str, ...]:
+    """That a set of suspects holds what nobody proposed: the letter's words would lay it all on the commit."""
+    kinds = [origin.kind for node in verdict.suspects if (origin := layout.origin(node)) is not None]
+    if verdict.state is not State.CULPRIT_SET or Kind.REST not in kinds:
+        return ()
+    return (f"Not told apart from the commit, and as likely the cause: {ITS_OWN}.",)
 
 
 def _taken_back(context: Context, row: Bisection, commit: CommitInfo) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from bisectbot.source.replay import Kind
 from bisectbot.store.tables import Bisection, BisectionState
 
 REVERT, ALIGNMENT, GROUP = "revert", "alignment", "group"
+ITS_OWN = "what the rebuild itself brought: merges and their fix-ups"
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,8 @@ def after(found: Verdict, told: Verification) -> Verdict:
 
 def words(verdict: Verdict, layout: Layout) -> tuple[State | None, str]:
     """What the history adds to a search's verdict: another state (or None), and its reason in full."""
+    if verdict.state is State.CULPRIT_SET:
+        return _of_set(verdict, layout)
     if verdict.culprit is None:
         return None, verdict.reason
     origin, reason = layout.origin(verdict.culprit), verdict.reason
@@ -97,6 +100,16 @@ def words(verdict: Verdict, layout: Layout) -> tuple[State | None, str]:
     return None, reason
 
 
+def _of_set(verdict: Verdict, layout: Layout) -> tuple[State | None, str]:
+    """Steps that only the rebuild wrote are measured like any other, but it takes a commit to be blamed."""
+    origins = [layout.origin(node) for node in verdict.suspects]
+    if not any(layout.proposed(node) for node in verdict.suspects):
+        return State.NO_SINGLE_CULPRIT, f"no single change made the step but {ITS_OWN}; {verdict.reason}"
+    if any(origin is not None and origin.kind is Kind.REST for origin in origins):
+        return None, f"{verdict.reason}; it may as well be {ITS_OWN}"
+    return None, verdict.reason
+
+
 def _of_line(kind: Kind, changes: int, tree: str, reason: str) -> tuple[State | None, str]:
     where = f" of {tree}" if tree else ""
     if kind is Kind.REVERT:
@@ -107,8 +120,11 @@ def _of_line(kind: Kind, changes: int, tree: str, reason: str) -> tuple[State | 
     if changes == 0:
         return (
             State.NO_SINGLE_CULPRIT,
-            f"no single change made the step but what the rebuild itself brought: merges and their fix-ups; {reason}",
+            f"no single change made the step but {ITS_OWN}; {reason}",
         )
+    if kind is Kind.REST:
+        held = f"{changes} change{'s' * (changes > 1)}{where} applied only together with {ITS_OWN}"
+        return State.CULPRIT_SET, f"{held}: which of them made the step cannot be told; {reason}"
     if changes > 1:
         return None, f"{changes} changes{where} that apply only together made the step; {reason}"
     return None, reason
