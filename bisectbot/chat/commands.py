@@ -115,7 +115,7 @@ class Desk:
         if not ask.person.mails:
             return False
         sha = asking.commit_meant(ask)
-        return bool(sha) and bool(ask.person.mails & rights.speakers(self.context, sha))
+        return bool(sha) and not rights.speakers(self.context, sha).isdisjoint(ask.person.mails)
 
 
 def open_desk(context: Context, fetch: Callable[[str], bytes] | None = None) -> Desk:

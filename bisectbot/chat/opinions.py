@@ -87,7 +87,7 @@ def reject(ask: Ask) -> Answer:
 def subscribe(ask: Ask) -> Answer:
     """Be told of what fits a rule."""
     rule = wishes.rule(dict(ask.command.options))
-    word = wishes.subscribe(ask.context, ask.person.name, rule)
+    word = wishes.subscribe(ask.context, ask.person.name, ask.person.mails, rule)
     told = ", ".join(f"{key}={value}" for key, value in sorted(rule.items())) or "everything"
     return Answer(f"{word}: you are told of {told}", (f"unsubscribe {word} ends it",), private=True)
 

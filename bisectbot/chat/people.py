@@ -34,12 +34,15 @@ class Identity:
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody who speaks to us. ``listed``: in people.yaml, under ``name``; ``mails`` in lower case."""
+    """Somebody who speaks to us. ``listed``: in people.yaml, under ``name``.
+
+    ``mails`` are in lower case, the one to write to first.
+    """
 
     name: str
     role: Role = Role.ANYONE
     listed: bool = False
-    mails: frozenset[str] = frozenset()
+    mails: tuple[str, ...] = ()
 
 
 class _Entry(Section):
@@ -85,7 +88,7 @@ class People:
         person = self.known.get(identity.key) if identity.id else None
         if person is not None:
             return person
-        mails = frozenset({identity.id.lower()}) if identity.transport == "mail" and identity.id else frozenset[str]()
+        mails = (identity.id.lower(),) if identity.transport == "mail" and identity.id else ()
         return Person(str(identity), mails=mails)
 
 
@@ -98,7 +101,7 @@ def load_people(path: Path | None) -> People:
     known: dict[tuple[str, str], Person] = {}
     problems: list[Problem] = []
     for name, entry in entries.items():
-        mails = frozenset(address.lower() for address in entry.mail)
+        mails = tuple(address.lower() for address in entry.mail)
         person = Person(name, Role[entry.role.upper()], listed=True, mails=mails)
         for identity in entry.identities():
             problems += _check(document, name, identity, known)

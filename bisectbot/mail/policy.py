@@ -57,6 +57,7 @@ class Policy:
     least_confidence: float = 0.95
     least_effect: float = 0.0
     opted_out: frozenset[str] = frozenset()
+    muted: frozenset[str] = frozenset()  # those who want nothing like this, for a while
     suppressed: frozenset[str] = frozenset()
     stopped: bool = False
 
@@ -193,14 +194,13 @@ def _wanted(policy: Policy, matter: Matter, rung: Rung) -> tuple[tuple[Mailbox, 
 
 
 def _allowed(policy: Policy, boxes: tuple[Mailbox, ...]) -> tuple[tuple[Mailbox, ...], tuple[Dropped, ...]]:
-    dropped = [Dropped(box, "opted out") for box in boxes if box.key in policy.opted_out]
-    dropped += [
-        Dropped(box, "mail to this address bounces")
-        for box in boxes
-        if box.key in policy.suppressed and box.key not in policy.opted_out
-    ]
-    gone = {entry.mailbox.key for entry in dropped}
-    return tuple(box for box in boxes if box.key not in gone), tuple(dropped)
+    reasons = {
+        **dict.fromkeys(policy.muted, "muted"),
+        **dict.fromkeys(policy.suppressed, "mail to this address bounces"),
+        **dict.fromkeys(policy.opted_out, "opted out"),
+    }
+    dropped = tuple(Dropped(box, reasons[box.key]) for box in boxes if box.key in reasons)
+    return tuple(box for box in boxes if box.key not in reasons), dropped
 
 
 def _below_bar(policy: Policy, matter: Matter) -> bool:

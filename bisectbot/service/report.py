@@ -111,7 +111,7 @@ def _store(context: Context, session: Session, row: Bisection, draft: _Draft) ->
     session.add(stored)
     session.flush()
     session.add(Finding(report_id=stored.id, bisection_id=row.id, step_id=step, created=time, told=True))
-    post(context, session, stored, _first_letter(stored, draft))
+    post(context, session, stored, _first_letter(context, session, stored, draft))
     log.info("report", report=stored.id, bisection=row.id, subject=draft.text.subject, state=stored.state.value)
     return True
 
@@ -122,9 +122,9 @@ def to_plain_twin(model: ReportModel) -> dict[str, object]:
     return twin
 
 
-def _first_letter(stored: Report, draft: _Draft) -> letters.Draft:
+def _first_letter(context: Context, session: Session, stored: Report, draft: _Draft) -> letters.Draft:
     held = (draft.blamed.uncertain,) if draft.blamed.uncertain else ()
-    letter = letters.first_draft(stored, draft.model, draft.concerned)
+    letter = letters.first_draft(context, session, stored, draft.model, draft.concerned)
     return replace(letter, contents=_contents(draft), held=held)
 
 
@@ -149,7 +149,7 @@ def _enlarge(context: Context, session: Session, known: Report, draft: _Draft) -
         contents, held = Contents(), tuple(row.held)
     text = render_mail(model)
     known.subject, known.body, known.twin = text.subject, text.body, to_plain_twin(model)
-    letter = replace(letters.first_draft(known, model, draft.concerned), contents=contents, held=held)
+    letter = replace(letters.first_draft(context, session, known, model, draft.concerned), contents=contents, held=held)
     letters.rewrite(context, session, row, letter, row.created)
     _settle(context, session, known, row)
     return True

@@ -97,7 +97,7 @@ def _claim(context: Context, row_id: int) -> tuple[outbox.Row, bytes, Way, tuple
             _store(context, stored, row, time)
             leases.release(session, _lease(row_id), grant.token)
             return None
-        policy = rules.policy(context, session)
+        policy = rules.policy(context, session, letters.testcase_of(session, stored))
         if outbox.is_due(row, time) and not policy.stopped and not _still_wanted(policy, stored):
             stored.state, stored.last_error = OutboxState.CANCELLED, "nobody is left who wants or can get it"
             leases.release(session, _lease(row_id), grant.token)
@@ -114,9 +114,11 @@ def _claim(context: Context, row_id: int) -> tuple[outbox.Row, bytes, Way, tuple
 
 
 def _still_wanted(policy: Policy, stored: Outbox) -> bool:
-    """Leave out whoever has opted out, or whose mail has bounced, since the letter was written."""
+    """Leave out whoever has opted out or muted it, or whose mail has bounced, since the letter was written."""
     if stored.way == Way.MAIL.value:
         gone = policy.opted_out | policy.suppressed
+        if stored.kind not in {Kind.ANSWER.value, Kind.TEST.value}:  # those were asked for
+            gone |= policy.muted
         stored.waiting = [address for address in stored.waiting if address.lower() not in gone]
     return bool(stored.waiting) or bool(stored.reached)
 

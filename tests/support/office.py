@@ -123,7 +123,9 @@ class Office:
             )
             session.add(report)
             session.flush()
-            draft = replace(letters.first_draft(report, model, found), contents=contents or Contents())
+            draft = replace(
+                letters.first_draft(self.context, session, report, model, found), contents=contents or Contents()
+            )
             post(self.context, session, report, draft)
             self.written.append(report.id)
             return report.id

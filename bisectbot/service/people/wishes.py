@@ -37,10 +37,11 @@ def rule(options: Mapping[str, str]) -> dict[str, str]:
     return dict(options)
 
 
-def subscribe(context: Context, name: str, wanted: Mapping[str, str]) -> str:
+def subscribe(context: Context, name: str, mails: tuple[str, ...], wanted: Mapping[str, str]) -> str:
     """Keep a rule; returns its id, ``W12``."""
+    _must_be_known(mails)
     with context.database.write() as session:
-        return f"W{_add(session, name, wanted, None).id}"
+        return f"W{_add(session, name, {**wanted, 'mails': mails}, None).id}"
 
 
 def unsubscribe(context: Context, name: str, word: str) -> None:
@@ -52,21 +53,21 @@ def unsubscribe(context: Context, name: str, word: str) -> None:
         session.delete(row)
 
 
-def mute(context: Context, name: str, mails: frozenset[str], suite: str, lasts: float | None) -> str:
+def mute(context: Context, name: str, mails: tuple[str, ...], suite: str, lasts: float | None) -> str:
     """No mail to a person: at all and for ever, or of one suite, or for ``lasts`` s. Returns when it ends, in UTC."""
-    if not mails:
-        raise UserError("I know no address of yours; ask an operator to list it with you")
+    _must_be_known(mails)
+    rule({"suite": suite} if suite else {})
     with context.database.write() as session:
         if not suite and lasts is None:
-            for address in sorted(mails):
+            for address in mails:
                 catalog.find_or_add(session, OptOut, {"address": address}, how="command", at=now(session))
             return ""
         until = now(session) + lasts if lasts is not None else None
-        _add(session, name, {"mute": suite or _ALL, "mails": sorted(mails)}, until)
+        _add(session, name, {"mute": suite or _ALL, "mails": mails}, until)
         return "" if until is None else dt.datetime.fromtimestamp(until, dt.UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def unmute(context: Context, name: str, mails: frozenset[str]) -> None:
+def unmute(context: Context, name: str, mails: tuple[str, ...]) -> None:
     """Mail to a person again."""
     with context.database.write() as session:
         for row in session.execute(select(OptOut).where(OptOut.address.in_(mails))).scalars():
@@ -77,17 +78,6 @@ def unmute(context: Context, name: str, mails: frozenset[str]) -> None:
                 session.delete(quiet)
 
 
-def muted(session: Session, suite: str) -> frozenset[str]:
-    """The addresses that want no mail about ``suite`` now; those who want none at all are opt-outs."""
-    time = now(session)
-    return frozenset(
-        str(address)
-        for row in session.execute(select(Subscription)).scalars()
-        if row.rule.get("mute") in {suite, _ALL} and (row.muted_until is None or row.muted_until > time)
-        for address in row.rule["mails"]
-    )
-
-
 def accept_steps(context: Context, report: int) -> int:
     """The steps that a report explains are as they should be; returns how many."""
     with context.database.write() as session:
@@ -96,6 +86,11 @@ def accept_steps(context: Context, report: int) -> int:
         for step in steps:
             step.state, step.reason = StepState.ACCEPTED, f"accepted with R{report}"
         return len(steps)
+
+
+def _must_be_known(mails: tuple[str, ...]) -> None:
+    if not mails:
+        raise UserError("I know no address of yours; ask an operator to list it with you")
 
 
 def _add(session: Session, name: str, wanted: Mapping[str, object], until: float | None) -> Subscription:

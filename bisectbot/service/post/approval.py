@@ -33,7 +33,7 @@ def release(context: Context, session: Session, report: Report, found: Concerned
     row = letters.first_letter(session, report.id)
     if row is None or row.state is not OutboxState.AWAITING_APPROVAL or found is None:
         raise UserError(f"R{report.id} changed in this moment; try again")
-    draft = letters.first_draft(report, letters.model_of(report), found)
+    draft = letters.first_draft(context, session, report, letters.model_of(report), found)
     letters.approve(context, session, row, draft, who, now(session))
     report.state, report.reason = ReportState.RELEASED, f"approved by {who}"
     return f"R{report.id} is released"

@@ -26,6 +26,8 @@ class Concerned:
 
     recipients: Recipients
     thread: Thread | None = None
+    files: tuple[str, ...] = ()
+    """What the commit touches."""
 
 
 def concerned(context: Context, sha: str, tree: str) -> Concerned:
@@ -48,7 +50,7 @@ def concerned(context: Context, sha: str, tree: str) -> Concerned:
         mailmap=_text(git, sha, ".mailmap"),
         ignored=_text(git, sha, ".get_maintainer.ignore"),
     )
-    return Concerned(recipients(commit, maintainers, tree_rules(context, tree)), patch_thread(info.body))
+    return Concerned(recipients(commit, maintainers, tree_rules(context, tree)), patch_thread(info.body), files)
 
 
 def _text(git: Git, sha: str, file: str) -> str:

@@ -20,6 +20,7 @@ from bisectbot.report.model import Report as ReportModel
 from bisectbot.service.context import Context
 from bisectbot.service.post import rules
 from bisectbot.service.post.concerned import Concerned
+from bisectbot.service.post.wanted import with_subscribers
 from bisectbot.store.tables import Outbox, OutboxState, Report
 
 _OTHERWISE = {
@@ -141,13 +142,21 @@ def matter_of(model: ReportModel, kind: Kind, recipients: Recipients) -> Matter:
     )
 
 
-def first_draft(report: Report, model: ReportModel, found: Concerned) -> Draft:
-    """The letter that a report's thread begins with, yet undecided."""
+def testcase_of(session: Session, row: Outbox) -> str:
+    """What a letter is about, "" for one that is about no report."""
+    report = session.get(Report, row.report_id) if row.report_id is not None else None
+    return model_of(report).finding.testcase if report else ""
+
+
+def first_draft(context: Context, session: Session, report: Report, model: ReportModel, found: Concerned) -> Draft:
+    """The letter that a report's thread begins with, to whom it concerns and who subscribed, yet undecided."""
+    most = rules.tree_rules(context, model.tree.name).most
+    recipients = with_subscribers(session, model, found.files, found.recipients, most)
     return Draft(
         key=f"report/{report.id}",
         subject=report.subject,
         body=report.body,
-        matter=matter_of(model, Kind.REPORT, found.recipients),
+        matter=matter_of(model, Kind.REPORT, recipients),
         facts=facts_of(report, model),
         report=report.id,
         message_id=report.message_id,
@@ -168,7 +177,7 @@ def _decided(context: Context, session: Session, draft: Draft, now: float, appro
     if draft.decision is not None:
         return draft.decision
     record = rules.record(context, session, now, draft.report)
-    return decide(rules.policy(context, session), draft.matter, record, approved_by=approved_by)
+    return decide(rules.policy(context, session, draft.matter.testcase), draft.matter, record, approved_by=approved_by)
 
 
 def _write(context: Context, row: Outbox, draft: Draft, decision: Decision) -> Letter:

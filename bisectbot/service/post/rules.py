@@ -20,6 +20,7 @@ from bisectbot.mail.policy import Override, Policy, Record, Rung
 from bisectbot.mail.recipients import TreeRules
 from bisectbot.service.context import Context
 from bisectbot.service.people import judgements
+from bisectbot.service.post import wanted
 from bisectbot.store.tables import Bounce, OptOut, Outbox, Switch
 
 MAIL_SWITCH = "mail"
@@ -43,8 +44,8 @@ def mailboxes(texts: tuple[str, ...]) -> tuple[Mailbox, ...]:
     return tuple(box for text in texts for box in parse_mailboxes(text))
 
 
-def policy(context: Context, session: Session) -> Policy:
-    """How far letters may travel now: as configured, and as people and bounces have it."""
+def policy(context: Context, session: Session, testcase: str = "") -> Policy:
+    """How far letters about ``testcase`` may travel now: as configured, and as people and bounces have it."""
     mail = context.config.mail
     opted_out = session.execute(select(OptOut.address)).scalars()
     return Policy(
@@ -60,6 +61,7 @@ def policy(context: Context, session: Session) -> Policy:
         least_confidence=mail.bar.confidence,
         least_effect=mail.bar.effect,
         opted_out=frozenset((*mail.opted_out, *opted_out)),
+        muted=wanted.muted(session, testcase),
         suppressed=bounces.suppressed(_history(session)),
         stopped=mail.stopped or stop_switch(session) is not None,
     )

@@ -6,11 +6,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from bisectbot.mail import digest
+from bisectbot.mail.gate import MOST_RECIPIENTS
 from bisectbot.mail.message import Kind
 from bisectbot.mail.policy import Matter, Rung, Way, decide
 from bisectbot.mail.recipients import Recipients
 from bisectbot.service.context import Context
-from bisectbot.service.post import rules
+from bisectbot.service.post import rules, wanted
 from bisectbot.service.post.letters import Draft, model_of, put
 from bisectbot.store.database import now
 from bisectbot.store.tables import Outbox, OutboxState, Report
@@ -51,10 +52,12 @@ def _untold(session: Session) -> list[Outbox]:
 
 
 def _matter(context: Context, session: Session, time: float) -> Matter:
-    """Operators get it, and the lists that they chose as soon as lists need no approval."""
+    """Operators get it; subscribers and the lists that they chose as soon as lists need no approval."""
     mail = context.config.mail
     operators, chosen = rules.mailboxes(mail.operators), rules.mailboxes(mail.digest_to)
-    matter = Matter(Kind.DIGEST, tree="", testcase="", recipients=Recipients(operators or chosen, lists=chosen))
+    room = max(MOST_RECIPIENTS - len({*operators, *chosen}), 0)
+    recipients = Recipients(operators or chosen, wanted.weekly(session)[:room], chosen)
+    matter = Matter(Kind.DIGEST, tree="", testcase="", recipients=recipients)
     decision = decide(rules.policy(context, session), matter, rules.record(context, session, time))
     if decision.rung is Rung.LISTS and decision.held is None:
         return matter
