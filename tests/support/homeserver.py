@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from tests.support.ircd import free_port
+from tests.support.processes import end
 
 VERSION = "1.163.2"
 HOME = Path(sys.prefix) / "homeserver"  # beside the tests' own environment, so that it is installed once
@@ -90,8 +91,7 @@ class Homeserver:
                 return
 
     def stop(self) -> None:
-        self._process.terminate()
-        self._process.wait(30)
+        end(self._process)
 
 
 class Member:

@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import Self
 
+from tests.support.processes import end
+
 INSPIRCD = """<config format="xml">
 <server name="irc.test" description="test" network="testnet" id="1AA">
 <admin name="a" nick="a" email="a@b.example">
@@ -90,8 +92,7 @@ class Network:
 
     def stop(self) -> None:
         for process in reversed(self._processes):
-            process.terminate()
-            process.wait(10)
+            end(process)
         self._log.close()
 
 
