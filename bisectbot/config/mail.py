@@ -126,11 +126,15 @@ class ImapSpec(Section):
 
 
 class InboxSpec(Section):
-    """Where answers and bounces come in: one of the three, or nothing is read."""
+    """Where answers and bounces come in: one of the three, or nothing is read.
+
+    ``authserv`` is the mail server before it, whose Authentication-Results are believed.
+    """
 
     maildir: RelativePath | None = None
     imap: ImapSpec | None = None
     lmtp: str = Field("", pattern=r"^$|^[^\s:]+:\d+$|^\[[0-9a-fA-F:]+\]:\d+$")
+    authserv: str = Field("", pattern=r"^[A-Za-z0-9._-]*$")
 
 
 class Mail(Section):

@@ -59,17 +59,17 @@ def vouched_for(raw: bytes, address: str, dns: DnsLookup | None = None) -> bool:
 
     Looks up keys in DNS unless ``dns`` does. A list that changed subject or body breaks the signature.
     """
-    domain = address.rpartition("@")[2].lower().encode("ascii", "replace")
+    domain = address.rpartition("@")[2].lower()
     message = dkim.DKIM(raw)
     if sum(name.lower() == b"from" for name, _ in message.headers) != 1:
         return False  # the signature would cover only one of them
     signatures = [value for name, value in message.headers if name.lower() == b"dkim-signature"]
     for index, value in enumerate(signatures[:_MOST_SIGNATURES]):
         match = re.search(rb"(?:^|;)\s*d\s*=\s*([^;\s]+)", value)
-        signer = match[1].lower() if match else b""
+        signer = match[1].lower().decode("ascii", "replace") if match else ""
         if re.search(rb"(?:^|;)\s*l\s*=", value):
             continue  # covers a part of the body only
-        if domain != signer and not (b"." in signer and domain.endswith(b"." + signer)):
+        if not aligned(domain, signer):
             continue
         try:
             if message.verify(index, **({"dnsfunc": dns} if dns else {})):
@@ -77,3 +77,8 @@ def vouched_for(raw: bytes, address: str, dns: DnsLookup | None = None) -> bool:
         except (dkim.DKIMException, DNSException, ValueError):  # also a domain that cannot be one
             continue
     return False
+
+
+def aligned(domain: str, signer: str) -> bool:
+    """Whether a signature of ``signer`` speaks for a sender in ``domain``: the same, or one above it."""
+    return domain == signer or ("." in signer and domain.endswith(f".{signer}"))

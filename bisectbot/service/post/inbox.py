@@ -25,6 +25,7 @@ from bisectbot.mail.policy import DAY, Decision, Matter, Policy, Rung, Way
 from bisectbot.mail.recipients import Recipients
 from bisectbot.mail.signing import DnsLookup, vouched_for
 from bisectbot.mail.thread import Thread
+from bisectbot.mail.vouching import vouched_by
 from bisectbot.service.context import Context
 from bisectbot.service.post import notes, rules
 from bisectbot.service.post.letters import Draft, addressees, put
@@ -44,8 +45,9 @@ _LEAVE = {"mute", "unsubscribe"}
 class MailCommand:
     """Commands that somebody mailed. ``lines`` are without their ``#bisectbot``, at most three.
 
-    ``vouched``: the sender's domain has signed the mail (DKIM); without that the sender may be anybody.
-    ``message`` is the mail with its patch, ``report`` the number of the report that it answers, if it does.
+    ``vouched``: the sender's domain has signed the mail (DKIM), or our own mail server says so; without that the sender
+    may be anybody. ``message`` is the mail with its patch, ``report`` the number of the report that it answers, if it
+    does.
     """
 
     reply: int
@@ -99,7 +101,7 @@ def take(context: Context, raw: bytes, dns: DnsLookup | None = None) -> None:
         if session.execute(select(Reply.id).filter_by(message_id=name)).scalar_one_or_none() is not None:
             return
     human = mail.sort is Sort.HUMAN and mail.sender is not None
-    vouched = human and mail.sender is not None and bool(mail.commands) and vouched_for(raw, mail.sender.address, dns)
+    vouched = human and mail.sender is not None and bool(mail.commands) and _vouched(context, raw, mail.sender, dns)
     with context.database.write() as session:
         if session.execute(select(Reply.id).filter_by(message_id=name)).scalar_one_or_none() is not None:
             return
@@ -120,6 +122,12 @@ def take(context: Context, raw: bytes, dns: DnsLookup | None = None) -> None:
             _asked(context, session, mail, mail.sender, reply)
         session.add(reply)
     log.info("mail came in", kind=mail.sort.value, sender=reply.sender, report=reply.report_id)
+
+
+def _vouched(context: Context, raw: bytes, sender: Mailbox, dns: DnsLookup | None) -> bool:
+    """Whether the mail server before our inbox says, or a signature shows, that it is the sender's."""
+    server = context.config.mail.inbox.authserv
+    return (bool(server) and vouched_by(raw, sender.address, server)) or vouched_for(raw, sender.address, dns)
 
 
 def obey(context: Context, handler: Handler) -> int:
