@@ -25,6 +25,8 @@ from bisectbot.service.post.concerned import Concerned, concerned
 from bisectbot.service.search.blame import Blamed, blame
 from bisectbot.service.search.verdicts import verdict_of
 from bisectbot.service.sightings import report_of
+from bisectbot.source.history import Change, CommitInfo
+from bisectbot.source.sightings import lineage
 from bisectbot.store.database import now
 from bisectbot.store.tables import Bisection, BisectionState, Finding, Outbox, OutboxState, Report, ReportState, Step
 
@@ -36,6 +38,7 @@ class _Draft:
     """A report before it is stored."""
 
     blamed: Blamed
+    lineage: tuple[tuple[CommitInfo, Change], ...]
     model: ReportModel
     text: MailText
     concerned: Concerned
@@ -69,7 +72,8 @@ def _report(context: Context, bisection: int, verdict: Verdict | None) -> bool:
         archive = context.config.mail.public_archive.rstrip("/")
         model = replace(model, thread=f"{archive}/{archive_key(message_id)}")
     found = concerned(context, blamed.commit.sha, model.tree.name)
-    draft = _Draft(blamed, model, render_mail(model), found, message_id)
+    known_by = lineage(context.mirror.git, blamed.commit, blamed.identity)
+    draft = _Draft(blamed, known_by, model, render_mail(model), found, message_id)
     with context.database.write() as session:
         return _store(context, session, session.get_one(Bisection, bisection), draft)
 
@@ -82,7 +86,7 @@ def _store(context: Context, session: Session, row: Bisection, draft: _Draft) ->
     commit = catalog.commit_row(session, draft.blamed.commit, draft.blamed.identity)
     assert commit.change_id is not None
     direction = draft.model.finding.direction.value
-    known = report_of(session, commit, direction)
+    known = report_of(session, draft.lineage, direction)
     time = now(session)
     steps = session.execute(select(Step.id).filter_by(bisection_id=row.id).order_by(Step.id)).scalars().all()
     step = steps[0] if steps else None
@@ -94,7 +98,8 @@ def _store(context: Context, session: Session, row: Bisection, draft: _Draft) ->
         )
         if draft.model.tree != letters.model_of(known).tree:
             place = f"{draft.model.tree.name}:{draft.model.tree.branch}"
-            sequels.seen_in(session, known.id, place, draft.blamed.commit.sha)
+            exact = known.change_id == commit.change_id
+            sequels.seen_in(session, known.id, place, draft.blamed.commit.sha, exact=exact)
         log.info("joins an earlier report", report=known.id, bisection=row.id)
         return False
     stored = Report(

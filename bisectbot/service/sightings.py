@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -13,10 +13,11 @@ from bisectbot.errors import UserError
 from bisectbot.service.context import Context
 from bisectbot.service.post import letters
 from bisectbot.service.post.sequels import seen_in
-from bisectbot.source.history import changes, facts
+from bisectbot.source.history import Change as ChangeIdentity
+from bisectbot.source.history import CommitInfo, changes, facts
 from bisectbot.source.sightings import find
 from bisectbot.store.database import now
-from bisectbot.store.tables import Commit, Head, Report, ReportState, Sighting
+from bisectbot.store.tables import Change, Commit, Head, Report, ReportState, Sighting
 
 log = structlog.get_logger()
 
@@ -66,17 +67,27 @@ def _wanted(context: Context, session: Session, place: str, before: Head | None)
         yield _Wanted(report.id, report.sha, before.commit.sha if looked and before is not None else None)
 
 
-def report_of(session: Session, commit: Commit, direction: str) -> Report | None:
-    """The report on the change that a commit makes, under whatever id it was found, adapted on its way or not."""
+def report_of(session: Session, lineage: Sequence[tuple[CommitInfo, ChangeIdentity]], direction: str) -> Report | None:
+    """The report on a change that is known by any of these (as `lineage` tells them), the nearest first.
+
+    It is the same change under whatever id; or, adapted on its way, one that was sighted as that commit, or has its
+    author, date and subject.
+    """
+    found = (_report_of(session, info, change, direction) for info, change in lineage)
+    return next((report for report in found if report is not None), None)
+
+
+def _report_of(session: Session, info: CommitInfo, change: ChangeIdentity, direction: str) -> Report | None:
     same = select(Report).where(Report.direction == direction)
-    known = session.execute(same.where(Report.change_id == commit.change_id)).scalar_one_or_none()
+    keyed = select(Change.id).where(Change.key == change.key).scalar_subquery()
+    known = session.execute(same.where(Report.change_id == keyed)).scalar_one_or_none()
     if known is not None:
         return known
-    seen = select(Sighting.report_id).where(Sighting.sha == commit.sha)
+    seen = select(Sighting.report_id).where(Sighting.sha == info.sha)
     named = select(Commit.sha).where(
-        Commit.author_mail == commit.author_mail,
-        Commit.author_date == commit.author_date,
-        Commit.subject == commit.subject,
+        Commit.author_mail == info.author_mail,
+        Commit.author_date == float(info.author_date),
+        Commit.subject == info.subject,
     )
     adapted = same.where(Report.id.in_(seen) | Report.sha.in_(named)).order_by(Report.id)
     return session.execute(adapted.limit(1)).scalar_one_or_none()

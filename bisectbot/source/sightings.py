@@ -11,7 +11,9 @@ from bisectbot.source.relevance import touched_files
 
 MARGIN = 7 * 86400  # s; clocks of authors and committers differ
 _UPSTREAM = re.compile(
-    r"^\s*(?:\[ Upstream commit |commit |\(cherry picked from commit )([0-9a-f]{40})\b", re.MULTILINE
+    r"^\s*(?:\[ Upstream commit (?P<named>[0-9a-f]{40})\b|commit (?P<stable>[0-9a-f]{40}) upstream\b"
+    r"|\(cherry picked from commit (?P<picked>[0-9a-f]{40})\b)",
+    re.MULTILINE | re.IGNORECASE,
 )
 
 
@@ -23,12 +25,24 @@ class Sighting:
     exact: bool
 
 
+def originals(info: CommitInfo) -> tuple[str, ...]:
+    """The commits (40 digits) that a backport names as what it was made from, in stable's and cherry-pick's lines."""
+    found = (match.group(match.lastgroup or 0).lower() for match in _UPSTREAM.finditer(info.body))
+    return tuple(dict.fromkeys(found))
+
+
+def lineage(git: Git, info: CommitInfo, change: Change) -> tuple[tuple[CommitInfo, Change], ...]:
+    """A commit and its change, then those of what it was backported from, as far as the repository holds them."""
+    named = facts(git, [sha for sha in originals(info) if git.has(sha)])
+    return ((info, change), *zip(named, changes(git, named), strict=True))
+
+
 def find(git: Git, info: CommitInfo, change: Change, where: str, *, since: str | None = None) -> Sighting | None:
     """Look for a change in the history of ``where``; None when it is not there.
 
     The commit itself, a commit of the same change, one that names it as its original (stable's and cherry-pick's
-    lines), or one adapted on the way; in that order. ``since`` leaves out the history of a revision that is
-    known not to hold it; without it the author date bounds the search.
+    lines), one adapted on the way, or the original that it names itself; in that order. ``since`` leaves out the
+    history of a revision that is known not to hold it; without it the author date bounds the search.
     """
     end = git.resolve(where)
     if git.has(info.sha) and git.ok("merge-base", "--is-ancestor", info.sha, end):
@@ -41,9 +55,10 @@ def find(git: Git, info: CommitInfo, change: Change, where: str, *, since: str |
         if other.key == change.key:
             return Sighting(other.sha, exact=True)
     for other_info in infos:
-        if info.sha in _UPSTREAM.findall(other_info.body) or _same_name(info, other_info):
+        if info.sha in originals(other_info) or _same_name(info, other_info):
             return Sighting(other_info.sha, exact=False)
-    return None
+    named = (sha for sha in originals(info) if git.has(sha) and git.ok("merge-base", "--is-ancestor", sha, end))
+    return next((Sighting(sha, exact=False) for sha in named), None)
 
 
 def undone(git: Git, info: CommitInfo, where: str) -> Sighting | None:

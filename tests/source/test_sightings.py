@@ -4,7 +4,7 @@ import pytest
 
 from bisectbot.source.git import Git
 from bisectbot.source.history import changes, facts
-from bisectbot.source.sightings import Sighting, find, undone
+from bisectbot.source.sightings import Sighting, find, lineage, originals, undone
 from tests.source.fastimport import NOON, FastImport
 
 BODY = "".join(f"line {number}\n" for number in range(40))
@@ -19,6 +19,7 @@ BODY = "".join(f"line {number}\n" for number in range(40))
         ("backport\n\n[ Upstream commit {sha} ]\n", "edited", "S <s@b>", "adapted"),
         ("picked\n\n(cherry picked from commit {sha})\n", "edited", "S <s@b>", "adapted"),
         ("revert\n\nThis reverts commit {sha}.\n", "edited", "S <s@b>", None),
+        ("a fix\n\nSlower since\ncommit {sha} (less).\n", "edited", "S <s@b>", None),
         ("mm: do [less] (v2) and more", "edited", "A <a@b>", None),
         ("another", "edited", "A <a@b>", None),
     ],
@@ -40,6 +41,23 @@ def test_a_change_is_found_again(upstream: FastImport, subject: str, edit: str, 
     assert find(git, info, change, "stable") == expected
     assert find(git, info, change, "stable", since=upstream.sha(there)) is None
     assert find(git, info, change, upstream.sha(made)) == Sighting(upstream.sha(made), exact=True)
+
+
+def test_what_a_backport_names_is_found_where_the_original_is(upstream: FastImport) -> None:
+    root = upstream.commit("root", files={"a": BODY})
+    made = upstream.commit("mm: do less", [root], {"a": BODY.replace("line 20", "edited")})
+    upstream.write()
+    text = f"6.1: do less\n\ncommit {upstream.sha(made)} upstream.\n\n(cherry picked from commit {'0' * 40})\n"
+    ported = upstream.commit(text, [root], {"a": BODY.replace("line 20", "adapted")}, author="S <s@b>")
+    upstream.ref("refs/heads/mainline", made)
+    upstream.write()
+    git = Git(upstream.path)
+    [info] = facts(git, [upstream.sha(ported)])
+    [change] = changes(git, [info])
+    assert originals(info) == (upstream.sha(made), "0" * 40)
+    assert [one.sha for one, _ in lineage(git, info, change)] == [upstream.sha(ported), upstream.sha(made)]
+    assert find(git, info, change, "mainline") == Sighting(upstream.sha(made), exact=False)
+    assert find(git, info, change, upstream.sha(root)) is None
 
 
 @pytest.mark.parametrize(
