@@ -108,6 +108,7 @@ class Client:
     edits: bool = False
     connected: threading.Event = field(default_factory=threading.Event)
     _out: queue.Queue[str] = field(default_factory=lambda: queue.Queue(200))
+    _unsent: str = ""
     _stop: threading.Event = field(default_factory=threading.Event)
     _socket: socket.socket | None = None
     _nick: str = ""
@@ -162,11 +163,13 @@ class Client:
             try:
                 for raw in _lines(connection):
                     self._react(parse_line(raw))
-                    if self.connected.is_set() and not writer.is_alive():
+                    if self.connected.is_set() and writer.ident is None:
                         writer.start()
             finally:
                 self._socket = None
                 self.connected.clear()
+                if writer.ident is not None:
+                    writer.join()  # or it would take a line of the next connection with it
 
     def _connect(self) -> socket.socket:
         plain = socket.create_connection((self.config.server, self.config.port), timeout=30)
@@ -183,11 +186,11 @@ class Client:
         self._socket.sendall(f"{_CODES.sub(' ', line)}\r\n".encode())
 
     def _write(self, connection: socket.socket) -> None:
-        """Send what waits, slowly enough for any server."""
+        """Send what waits, slowly enough for any server; a line that could not leave is the first of the next time."""
         burst, last = 3.0, time.monotonic()
         while self.connected.is_set() and not self._stop.is_set():
             try:
-                line = self._out.get(timeout=0.5)
+                self._unsent = self._unsent or self._out.get(timeout=0.5)
             except queue.Empty:
                 continue
             at = time.monotonic()
@@ -196,9 +199,10 @@ class Client:
                 return
             burst -= 1
             try:
-                connection.sendall(f"{line}\r\n".encode())
+                connection.sendall(f"{self._unsent}\r\n".encode())
             except OSError:
                 return
+            self._unsent = ""
 
     def _react(self, line: Line) -> None:
         match line.command:
