@@ -49,7 +49,10 @@ class Process:
                 client.stop()
 
     def run(self) -> None:
-        """Hold the connections and tell, until `stop`."""
+        """Hold the connections and tell, until `stop`.
+
+        Raises InfraError when a connection has ended for good: whoever started this process starts it again.
+        """
         threads = []
         if (irc := self.irc) is not None:
             threads.append(threading.Thread(target=irc.run, name="irc", daemon=True))
@@ -59,6 +62,8 @@ class Process:
             thread.start()
         context = self.desk.context
         while not self._stop.wait(context.clock.real(TELL_S)):
+            if dead := [thread.name for thread in threads if not thread.is_alive()]:
+                raise InfraError(f"the connection to {', '.join(dead)} ended for good; why is said above")
             try:
                 obey(context, handler(self.desk))
                 tell(context, self.speakers)

@@ -9,10 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
+import pytest
+
 from bisectbot.chat.answer import Answer
 from bisectbot.chat.irc import Client
+from bisectbot.chat.process import Process
 from bisectbot.chat.safety import Pace
 from bisectbot.config.chat import Irc
+from bisectbot.errors import InfraError
+from tests.chat.conftest import MakeDesk
 
 
 class Server:
@@ -72,3 +77,11 @@ def test_what_could_not_leave_is_said_on_the_next_connection() -> None:
         with Server(listening) as second:
             assert second.until("NOTICE") == "NOTICE ada :two"
             assert second.until("NOTICE") == "NOTICE ada :three"
+
+
+def test_a_connection_that_ends_for_good_ends_the_process(make: MakeDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    irc = {"network": "testnet", "server": "127.0.0.1", "port": 1, "tls": False}
+    process = Process(make({"irc": irc})[1])
+    monkeypatch.setattr(process.irc, "run", lambda: None)
+    with pytest.raises(InfraError, match="the connection to irc ended for good"):
+        process.run()
