@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from bisectbot.config import load
+from bisectbot.serve import Tree
 from tests.support.commandline import parse, printed
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -90,6 +91,18 @@ def test_nothing_that_slows_system_calls_is_measured(name: str) -> None:
 def test_units_start_commands_that_exist(unit: Path) -> None:
     (start,) = settings(unit)["ExecStart"]
     parse(shlex.split(start.replace("%i", "build"))[1:])
+
+
+def test_every_process_that_serve_starts_has_a_unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "bisectbot.yaml"
+    path.write_text(yaml.safe_dump(CONFIG | {"mail": {"inbox": {"maildir": "drop"}}}))
+    started: list[str] = []
+    tree = Tree(load(path), path)
+    monkeypatch.setattr(tree, "_start", lambda child: started.append(child.name.partition("-")[0]))
+    monkeypatch.setattr(tree, "_wait", lambda *_: None)
+    tree.start()
+    units = {unit.stem.removeprefix("bisectbot-").rstrip("@") for unit in UNITS} - {"bisectbot"}
+    assert set(started) - {"broker"} == units == {"web", "scheduler", "chat", "worker"}
 
 
 def test_the_readme_s_commands_exist() -> None:
