@@ -58,10 +58,10 @@ def _of_the_present(context: Context, session: Session, policy: Policy, heads: l
 def _begun(context: Context, session: Session, branch: int) -> list[float]:
     """When heads were begun within the last day, as on a clock that runs like the farm's."""
     time = now(session)
-    query = select(Head.seen).where(
+    query = select(Head.begun).where(
         Head.branch_id == branch,
         Head.state == HeadState.PLANNED,
         ~Head.backfill,
-        Head.seen > time - context.clock.real(DAY),
+        Head.begun > time - context.clock.real(DAY),
     )
-    return [time - context.clock.farm(time - seen) for seen in session.execute(query).scalars()]
+    return [time - context.clock.farm(time - begun) for begun in session.execute(query).scalars()]

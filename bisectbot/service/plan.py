@@ -71,7 +71,7 @@ def _plan_head(context: Context, session: Session, head: Head) -> None:
                 catalog.series_row(session, head.branch_id, kpi.id)
             missing = context.config.jobs[name].runs - _already(session, build, row)
             want_runs(session, build, row, max(0, missing), Why(purpose, branch_id=head.branch_id))
-    head.state = HeadState.PLANNED
+    head.state, head.begun = HeadState.PLANNED, now(session)
     name = f"{head.branch.tree.name}:{head.branch.name}"
     log.info("head planned", branch=name, head=head.number, commit=head.commit.sha[:12])
 

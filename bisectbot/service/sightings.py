@@ -24,6 +24,9 @@ log = structlog.get_logger()
 FOLLOWED = 180 * 24 * 3600.0
 """So long (farm seconds) a reported change is looked for in other branches."""
 
+ASTRAY = 25 * 3600.0
+"""A clock (farm seconds) may go wrong by so much and come back; within it, times do not tell what came first."""
+
 
 @dataclass(frozen=True)
 class _Wanted:
@@ -63,7 +66,7 @@ def _wanted(context: Context, session: Session, place: str, before: Head | None)
         where = letters.model_of(report).tree
         if f"{where.name}:{where.branch}" == place:
             continue
-        looked = before is not None and report.created < before.seen
+        looked = before is not None and report.created + context.clock.real(ASTRAY) < before.seen
         yield _Wanted(report.id, report.sha, before.commit.sha if looked and before is not None else None)
 
 

@@ -56,7 +56,8 @@ def watch(context: Context) -> int:
 def _due(context: Context, name: str, spec: TreeSpec) -> bool:
     with context.database.read() as session:
         fetched = session.execute(select(Tree.fetched).where(Tree.name == name)).scalar_one_or_none()
-        return fetched is None or now(session) - fetched >= context.clock.real(spec.interval)
+        passed = now(session) - (fetched or 0.0)  # below 0: the clock has been put back
+        return passed < 0 or passed >= context.clock.real(spec.interval)
 
 
 def _fetch(context: Context, name: str, spec: TreeSpec) -> int:

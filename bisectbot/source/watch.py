@@ -39,12 +39,16 @@ class Policy:
             raise UserError(f"quiet hours {self.quiet} are none; give two hours from 0 to 24, such as 22, 6")
 
     def room(self, now: float, begun: Sequence[float]) -> int | None:
-        """How many heads may be begun now, when others were begun at those times (s since 1970 UTC); None: any."""
+        """How many heads may be begun now, when others were begun at those times (s since 1970 UTC); None: any.
+
+        Times up to a day ahead count, too: the clock has been put back since. What lies farther ahead was written
+        by a clock that was wrong, and must not hold up the branch until then.
+        """
         if self.quiet is not None and _within(datetime.fromtimestamp(now, UTC).hour, *self.quiet):
             return 0
         if self.per_day is None:
             return None
-        return max(0, self.per_day - sum(now - DAY < at <= now for at in begun))
+        return max(0, self.per_day - sum(abs(now - at) < DAY for at in begun))
 
     def heads(self, git: Git, old: str | None, new: str, *, rebuilt: bool = False) -> list[str]:
         """The commits to measure now that the branch went from ``old`` (None: first seen) to ``new``, oldest first.

@@ -40,6 +40,8 @@ def test_at_most_so_many_a_day_and_none_in_quiet_hours() -> None:
     assert policy.room(NOON, []) == 3
     assert policy.room(NOON, [NOON - 86_400, NOON - 86_399, NOON]) == 1
     assert policy.room(NOON, [NOON] * 5) == 0
+    assert policy.room(NOON, [NOON + 3600.0] * 3) == 0  # the clock was put back by an hour
+    assert policy.room(NOON, [NOON + 40 * 86_400.0] * 3) == 3  # it had been wrong by weeks
     assert [policy.room(3600.0 * hour, []) for hour in (5, 6, 21, 22, 23)] == [0, 3, 3, 0, 0]
     assert Policy(quiet=(9, 17)).room(NOON, []) == 0
     assert Policy(quiet=(9, 12)).room(NOON, []) is None

@@ -68,7 +68,10 @@ class HeadState(enum.StrEnum):
 
 
 class Head(Base):
-    """A commit that a branch pointed at; ``number`` counts them from 0 in the order of the branch."""
+    """A commit that a branch pointed at; ``number`` counts them from 0 in the order of the branch.
+
+    ``seen`` and ``begun`` are when it was fetched and when its measuring was planned, 0: not yet.
+    """
 
     __tablename__ = "head"
     __table_args__ = (UniqueConstraint("branch_id", "number"), Index(None, "state", "branch_id"))
@@ -78,6 +81,7 @@ class Head(Base):
     commit_id: Mapped[int] = mapped_column(ForeignKey("commit.id"), index=True)
     state: Mapped[HeadState] = mapped_column(words(HeadState), default=HeadState.NEW)
     seen: Mapped[float]
+    begun: Mapped[float] = mapped_column(default=0.0)
     backfill: Mapped[bool] = mapped_column(default=False)
     branch: Mapped[Branch] = relationship()
     commit: Mapped[Commit] = relationship()

@@ -298,6 +298,7 @@ def upgrade() -> None:
             nullable=False,
         ),
         sa.Column("seen", sa.Double(), nullable=False),
+        sa.Column("begun", sa.Double(), nullable=False),
         sa.Column("backfill", sa.Boolean(), nullable=False),
         sa.ForeignKeyConstraint(["branch_id"], ["branch.id"], name=op.f("fk_head_branch_id")),
         sa.ForeignKeyConstraint(["commit_id"], ["commit.id"], name=op.f("fk_head_commit_id")),
