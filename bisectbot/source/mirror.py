@@ -16,7 +16,18 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from bisectbot.errors import InfraError, UserError
-from bisectbot.source.git import PUBLISHED, SILENCE, Git, GitError, check_name, check_url, corrupt, is_sha, locked
+from bisectbot.source.git import (
+    PATIENCE,
+    PUBLISHED,
+    SILENCE,
+    Git,
+    GitError,
+    check_name,
+    check_url,
+    corrupt,
+    is_sha,
+    locked,
+)
 
 KEPT = "refs/bisectbot/head/"
 TAGS = ("next-*", "v*")
@@ -37,13 +48,22 @@ class Fetched:
 class Mirror:
     """The bare repository at ``path``; ``path`` + ".lock" serialises everything that changes it.
 
-    ``silence``: s after which a fetch that shows no sign of life is killed.
+    ``silence``: s after which a fetch that shows no sign of life is killed; ``patience``: s after which any is, so
+    that one tree's slow upstream holds the others up no longer than that.
     """
 
-    def __init__(self, path: Path, *, silence: float = SILENCE, config: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        silence: float = SILENCE,
+        patience: float = PATIENCE,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
         self.path = path
         self.git = Git(path, config={"fetch.writeCommitGraph": "true", **(config or {})})
         self._silence = silence
+        self._patience = patience
 
     def add_tree(self, name: str, url: str, *, partial: bool = False) -> None:
         """Watch the repository at ``url`` under ``name``; again with another ``url``: it has moved.
@@ -193,7 +213,7 @@ class Mirror:
             "--progress",
             "--no-auto-maintenance",
         )
-        said = git.watched("fetch", *options, tree, *refspecs, silence=self._silence)
+        said = git.watched("fetch", *options, tree, *refspecs, silence=self._silence, patience=self._patience)
         if "shallow roots are not allowed" in said:  # git warns, leaves the ref out, and calls that success
             raise UserError(f"the upstream of tree {tree!r} is a shallow clone; give the address of a whole one")
 

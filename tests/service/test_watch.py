@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
+from pathlib import Path
 
 from sqlalchemy import select
 
 from bisectbot.service.people import status
 from bisectbot.service.watch import watch
+from bisectbot.source.mirror import Mirror
 from bisectbot.store.tables import Build, Head, HeadState, Run, RunState
 from tests.service.conftest import MakeLab
 from tests.support.lab import BRANCH, TREE, Lab
@@ -57,6 +60,27 @@ def test_a_repository_that_vanishes_is_said_and_survived(lab: Lab) -> None:
     watch(lab.context)
     assert status.overview(lab.context).trees[0].problem == ""
     assert len(heads(lab)) == 1
+
+
+def test_a_fetch_that_trickles_on_is_ended_and_the_other_trees_have_their_turn(make: MakeLab, tmp_path: Path) -> None:
+    """The slow tree comes first. Its upstream tells its refs, then shows signs of life for ever and sends nothing."""
+    script = tmp_path / "trickle"
+    script.write_text(
+        '#!/bin/sh\n[ -e "$0.asked" ] || { touch "$0.asked"; exec git-upload-pack "$@"; }\n'
+        'while :; do echo "remote: counting" >&2; sleep 0.1; done\n'
+    )
+    script.chmod(0o755)
+    branches = {BRANCH: {"build": "b", "jobs": ["bench"]}}
+    slow = {"url": str(tmp_path / "upstream.git"), "interval": "1h", "branches": branches}
+    lab = make({"trees": {"a-slow-one": slow}}, scale=1.0)
+    lab.upstream.push(lab.upstream.line([100.0])[0])
+    kept = lab.context.mirror.path
+    mirror = Mirror(kept, patience=1.0, config={"remote.a-slow-one.uploadpack": str(script)})
+    assert watch(replace(lab.context, mirror=mirror)) == 1
+    assert [tree.name for tree in status.overview(lab.context).trees if not tree.problem] == [TREE]
+    [problem] = [tree.problem for tree in status.overview(lab.context).trees if tree.problem]
+    assert "no end after 1 s" in problem
+    assert watch(replace(lab.context, mirror=Mirror(kept))) == 0  # it waits for its next turn
 
 
 def test_a_branch_that_disappears_keeps_its_heads(lab: Lab) -> None:

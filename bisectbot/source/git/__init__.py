@@ -2,6 +2,7 @@
 
 from bisectbot.source.git.checkout import PUBLISHED, Checkout
 from bisectbot.source.git.command import (
+    PATIENCE,
     SILENCE,
     TIMEOUT,
     Git,
@@ -17,6 +18,7 @@ from bisectbot.source.git.command import (
 from bisectbot.source.git.lock import locked
 
 __all__ = [
+    "PATIENCE",
     "PUBLISHED",
     "SILENCE",
     "TIMEOUT",

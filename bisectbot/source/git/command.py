@@ -26,6 +26,7 @@ from bisectbot.errors import InfraError, UserError
 
 TIMEOUT = 600.0  # s; a plumbing command on a tree of Linux' size ends within a minute
 SILENCE = 300.0  # s without a sign of life from the other side of a fetch
+PATIENCE = 2 * 3600.0  # s for a whole fetch, however lively: 2 GB at 300 kB/s
 TRANSPORTS = ("file", "git", "http", "https", "ssh")
 
 _CONFIG = {
@@ -167,17 +168,18 @@ class Git:
         self._check(second, sink.returncode, err)
         return bytes(out)
 
-    def watched(self, *args: str, silence: float = SILENCE) -> str:
+    def watched(self, *args: str, silence: float = SILENCE, patience: float = PATIENCE) -> str:
         """Run a command that reports progress on stderr, for as long as it does; returns that stderr.
 
-        Raises GitError when it fails, or when it was silent for ``silence`` s and therefore killed.
+        Raises GitError when it fails, and when it was killed: silent for ``silence`` s, or without end after
+        ``patience`` s.
         """
         with self._start(args) as process:
             assert process.stdout is not None
             assert process.stderr is not None
             streams = [process.stdout, process.stderr]
             err = b""
-            alive = time.monotonic()
+            alive = begun = time.monotonic()
             while streams:
                 for stream in select.select(streams, [], [], 1.0)[0]:
                     chunk = os.read(stream.fileno(), 65536)
@@ -188,6 +190,8 @@ class Git:
                         err = (err + chunk)[-65536:]
                 if time.monotonic() - alive > silence:
                     raise GitError(f"git {args[0]} in {self.path}: silent for {silence:g} s, killed", -9, decode(err))
+                if time.monotonic() - begun > patience:
+                    raise GitError(f"git {args[0]} in {self.path}: no end after {patience:g} s, killed", -9, "")
             process.wait()
         self._check(args, process.returncode, err)
         return decode(err)
