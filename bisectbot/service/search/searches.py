@@ -123,7 +123,7 @@ class Epochs:
     def key(self, run: Run) -> str:
         """The host in its first environment goes by its name alone."""
         host = _host(run)
-        same = run.environment_id == self._first.get(host, run.environment_id)
+        same = run.environment_id == self._first.setdefault(host, run.environment_id)
         return host if same else f"{host}@{run.environment_id}"
 
     @staticmethod
@@ -200,7 +200,8 @@ def _earlier(
 ) -> Iterator[tuple[int, Run]]:
     """What other searches measured of the same images with the same job; an alarm's own runs never count.
 
-    What a person asks for is measured for them.
+    What a person asks for is measured for them. A host counts in the environment alone in which it was when the
+    bisection was asked for.
     """
     places: dict[str, int] = {}
     for node, signature in [*layout.images, *((item.node, item.signature) for item in known)]:
@@ -222,11 +223,21 @@ def _earlier(
         .order_by(Run.finished, Run.id)
         .options(selectinload(Run.samples), joinedload(Run.host))
     )
+    present: dict[int | None, int | None] = {}
     signatures = list(places)
     for start in range(0, len(signatures), AT_ONCE):
         chosen = query.where(Build.signature.in_(signatures[start : start + AT_ONCE]))
         for run, signature in session.execute(chosen):
-            yield places[signature], run
+            if run.host_id not in present:
+                present[run.host_id] = _environment(session, run.host_id, bisection.created)
+            if run.environment_id == present[run.host_id]:
+                yield places[signature], run
+
+
+def _environment(session: Session, host: int | None, before: float) -> int | None:
+    """The environment of a host's last run that was over at that time."""
+    query = select(Run.environment_id).where(Run.host_id == host, Run.state == RunState.DONE, Run.finished < before)
+    return session.execute(query.order_by(Run.finished.desc(), Run.id.desc()).limit(1)).scalar_one_or_none()
 
 
 def lost_in_a_row(experiments: Sequence[Known]) -> int:
