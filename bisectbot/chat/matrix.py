@@ -1,7 +1,7 @@
 """Matrix: a person is the full id that their homeserver vouches for; only members of listed servers are heard.
 
-Answers are notices, which no bot answers. What was said while we were away is passed over on the first sync; later,
-``next_batch`` is stored, so that nothing is heard twice and nothing missed.
+Answers are notices, which no bot answers, and edits of what was said are no commands. What was said before we came is
+passed over on the first sync; later, ``next_batch`` is stored, so that nothing is heard twice and nothing missed.
 """
 
 from __future__ import annotations
@@ -58,6 +58,11 @@ def render(answer: Answer) -> dict[str, Any]:
         "formatted_body": rich[:40000],
         "m.mentions": {},
     }
+
+
+def _relation(content: dict[str, Any]) -> object:
+    related = content.get("m.relates_to")
+    return related.get("rel_type") if isinstance(related, dict) else None
 
 
 @dataclass
@@ -123,9 +128,11 @@ class Client:
                 self._remember(first.next_batch)
             client.add_event_callback(self._message, RoomMessageText)
             self.connected.set()
+            known = False
             while not self._stop.is_set():
                 since = self._since.read_text().strip()
-                sync = asyncio.ensure_future(client.sync(timeout=SYNC_MS, since=since, full_state=False))
+                # At first with every room's members: without them a room of many looks like a talk of two.
+                sync = asyncio.ensure_future(client.sync(timeout=SYNC_MS, since=since, full_state=not known))
                 stop = asyncio.ensure_future(self._stop.wait())
                 await asyncio.wait({sync, stop}, return_when=asyncio.FIRST_COMPLETED)
                 stop.cancel()
@@ -136,6 +143,7 @@ class Client:
                 self._must(found)
                 await self._invited(found)
                 self._remember(found.next_batch)
+                known = True
         finally:
             await client.close()
 
@@ -178,10 +186,11 @@ class Client:
         return user.partition(":")[2] in self.config.servers
 
     async def _message(self, room: MatrixRoom, event: RoomMessageText) -> None:
-        if event.sender == self.config.user or event.source["content"].get("msgtype") != "m.text":
+        content = event.source["content"]
+        if event.sender == self.config.user or content.get("msgtype") != "m.text" or not self._listed(event.sender):
             return
-        if "m.new_content" in event.source["content"] or not self._listed(event.sender):
-            return
+        if "m.new_content" in content or _relation(content) == "m.replace":
+            return  # an edit: what it was first has been heard
         dialect = PRIVATE if room.member_count <= 2 else WORD
         text = event.body if len(event.body) < 10_000 else ""
         if not parse(text, dialect) or not self.pace.allows(f"matrix {event.sender}"):
