@@ -21,6 +21,8 @@ from bisectbot.source.patch import patched
 from bisectbot.store.database import now
 from bisectbot.store.tables import Bisection, Finding, Report
 
+MOST_MORE = 500
+"""Runs that a bisection may get more at a time."""
 _RANGE = re.compile(r"(.+?)\.\.(.+)")
 _ID = re.compile(r"[BQNRU]\d{1,18}", re.IGNORECASE)
 _MESSAGE = re.compile(r"(?:https?://\S+?/|mid:|<)?([\w.+=%$!*-]{1,200}@[\w.-]{1,200}?)(?:/raw|/|>)?", re.ASCII)
@@ -128,7 +130,7 @@ def compare(ask: Ask) -> Answer:
     shas = [asks.revision(ask.context, word) for word in revisions]
     target = asks.target(ask.context, _wanted(ask, kpi if "." in kpi else "", "" if "." in kpi else kpi), shas[1])
     columns = tuple((word[:40], sha) for word, sha in zip(revisions, shas, strict=True))
-    trial = Trial(columns, target.kpi, trials.recipe_of(ask.context, target), _runs(ask))
+    trial = Trial(columns, target.kpi, trials.recipe_of(ask.context, target), _runs(ask, 2, trials.MOST_RUNS))
     return _order(ask, COMPARE, trial, target.group)
 
 
@@ -150,7 +152,7 @@ def test(ask: Ask) -> Answer:
         kpi, recipe, group = target.kpi, trials.recipe_of(ask.context, target), target.group
     name = "base" if base else "culprit"
     columns = (("parent", parent), (name, culprit), (f"{name} + {title}", tested))
-    return _order(ask, TEST, Trial(columns, kpi, recipe, _runs(ask), report), group)
+    return _order(ask, TEST, Trial(columns, kpi, recipe, _runs(ask, 2, trials.MOST_RUNS), report), group)
 
 
 def _tested(ask: Ask, culprit: str) -> tuple[str, str]:
@@ -174,10 +176,10 @@ def job_of(ask: Ask, report: str) -> tuple[int, BuildRecipe, str]:
         return found.kpi_id, wire.from_plain(BuildRecipe, found.recipe), found.job.group.name
 
 
-def _runs(ask: Ask) -> int:
+def _runs(ask: Ask, least: int, most: int) -> int:
     text = ask.command.option("runs") or str(trials.RUNS)
-    if not re.fullmatch(r"\d{1,3}", text, re.ASCII) or not 2 <= int(text) <= trials.MOST_RUNS:
-        raise UserError(f"runs={text[:20]}: a number from 2 to {trials.MOST_RUNS}")
+    if not re.fullmatch(r"\d{1,3}", text, re.ASCII) or not least <= int(text) <= most:
+        raise UserError(f"runs={text[:20]}: a number from {least} to {most}")
     return int(text)
 
 
@@ -203,8 +205,22 @@ def cancel(ask: Ask) -> Answer:
 
 
 def retry(ask: Ask) -> Answer:
-    """Run something that failed again."""
-    return Answer(commands.retry(ask.context, ask.asker, _id(ask)))
+    """Run something that failed again, or give the undecided commits of a bisection more runs."""
+    word = _id(ask)
+    if not ask.command.option("runs"):
+        return Answer(commands.retry(ask.context, ask.asker, word))
+    more = asks.quote_more(ask.context, word, _runs(ask, 1, MOST_MORE))
+    ask.asker.arguments.update(bisection=f"B{more.bisection}", runs=more.runs, host_s=more.host_s, group=more.group)
+    head = f"{word}: {more.runs} runs more for {more.undecided} undecided commits"
+    cost = f"up to {_hours(more.host_s)} of {more.group}"
+    if _too_much(ask, more.host_s):
+        hours = ask.context.config.chat.confirm_host_hours
+        return Answer(f"{head} take {cost}, more than {hours:g}: say it again with `confirm`", private=True)
+    request, new = asks.order_more(ask.context, ask.asker, more, ask.limits)
+    if not new:
+        return Answer(f"{word} has got them a moment ago; `status {word}` tells how it goes", follow=request)
+    link = telling.link(ask.context, f"bisections/{word}")
+    return Answer(f"{head}, {cost}", (f"cancel {word} stops it",), link=link, follow=request)
 
 
 def _id(ask: Ask) -> str:

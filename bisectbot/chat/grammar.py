@@ -66,7 +66,10 @@ VERBS: dict[str, Verb] = {
         Verb("queue", _A, "", "what waits for which hosts", "queue …"),
         Verb("hosts", _A, "[GROUP]", "hosts and how they are", "hosts …"),
         Verb("cancel", _D, "ID [WHY]", "stop a bisection, request or run", "cancel B… box needed", (), 1, True),
-        Verb("retry", _D, "ID", "run what failed again", "retry B…"),
+        Verb(
+            "retry", _D, "ID [runs=N] [confirm]", "run what failed again, or N more for undecided commits",
+            "retry B… runs=20", ("runs",),
+        ),
         Verb(
             "wrong", _D, "R12 [WHY]", "this report is wrong; a commit named in WHY is tested",
             "wrong R… effect is in c0fb4765c508", (), 1, True,

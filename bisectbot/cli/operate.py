@@ -117,12 +117,21 @@ def cancel(id: str, why: str, config_path: Path) -> None:  # noqa: A002
 
 @click.command()
 @click.argument("id")
+@click.option("--runs", type=click.IntRange(1), help="More runs for the undecided commits of a bisection.")
 @config_option
-def retry(id: str, config_path: Path) -> None:  # noqa: A002
+def retry(id: str, runs: int | None, config_path: Path) -> None:  # noqa: A002
     """Run a failed run (N51), build (U8) or bisection (B7) again."""
     from bisectbot.service import commands
+    from bisectbot.service.people import asks
 
-    click.echo(commands.retry(open_service(config_path), who(), id))
+    context = open_service(config_path)
+    if runs is None:
+        click.echo(commands.retry(context, who(), id))
+        return
+    more = asks.quote_more(context, id, runs)
+    request, _ = asks.order_more(context, commands.Asker(who()), more, limits=None)
+    hours = f"up to {more.host_s / 3600:.1f} host hours of {more.group}"
+    click.echo(f"B{more.bisection}: {runs} runs more for {more.undecided} undecided commits, {hours} ({request})")
 
 
 @click.command()

@@ -224,7 +224,7 @@ def _start_waiting(context: Context, session: Session) -> None:
     left = context.config.bisection.daily_budget - float(session.execute(used).scalar_one() or 0.0)
     waiting = select(Bisection).where(Bisection.state == BisectionState.WAITING).order_by(Bisection.id)
     for bisection in session.execute(waiting).scalars():
-        if not bisection.automatic or left > 0:
+        if bisection.request_id is not None or left > 0:
             bisection.state, bisection.reason = BisectionState.RUNNING, ""
         else:
             bisection.reason = "today's host hours for automatic bisections are used up"

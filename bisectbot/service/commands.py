@@ -21,6 +21,7 @@ from bisectbot.service.people import judgements
 from bisectbot.service.people.requests import BISECT, BisectArguments
 from bisectbot.service.post import approval, optouts, rules
 from bisectbot.service.post.letters import addressees
+from bisectbot.service.search import again
 from bisectbot.store.database import now
 from bisectbot.store.tables import (
     Base,
@@ -135,7 +136,7 @@ def _cancel_bisection(session: Session, bisection: Bisection, why: str) -> str:
 
 
 def retry(context: Context, who: Who, word: str) -> str:
-    """Run a failed or cancelled run (N), build (U) or bisection (B) again."""
+    """Run a failed or cancelled run (N), build (U) or bisection (B) again; `asks.order_more` gives it more runs."""
     with context.database.write() as session:
         match word[:1].upper():
             case "N":
@@ -149,7 +150,8 @@ def retry(context: Context, who: Who, word: str) -> str:
                 _again(build)
                 answer = f"{word.upper()} is planned again"
             case "B":
-                answer = _retry_bisection(session, row_of(session, Bisection, word, "B"))
+                again.resume(session, row_of(session, Bisection, word, "B"))
+                answer = f"{word.upper()} goes on with what it has measured"
             case _:
                 raise UserError(f"{word!r} cannot be retried; name a run N…, a build U… or a bisection B…")
         log(session, who, f"retry {word}", answer)
@@ -171,19 +173,6 @@ def _retry_run(session: Session, run: Run) -> str:
 
 def _again(build: Build) -> None:
     build.state, build.attempts, build.not_before, build.hinted = BuildState.PLANNED, 0, 0.0, 0.0
-
-
-def _retry_bisection(session: Session, bisection: Bisection) -> str:
-    if bisection.state not in {BisectionState.DONE, BisectionState.CANCELLED}:
-        raise UserError(f"B{bisection.id} is {bisection.state.value}; only one that is over is retried")
-    if bisection.reported:
-        raise UserError(f"B{bisection.id} has been reported; what was published stays. Submit a new bisection")
-    bisection.state, bisection.verdict, bisection.finished, bisection.reason = BisectionState.WAITING, None, None, ""
-    bisection.stage, bisection.verification = "", None
-    for experiment in session.execute(select(Experiment).filter_by(bisection_id=bisection.id)).scalars():
-        if experiment.state is ExperimentState.PENDING:
-            experiment.state, experiment.reason = ExperimentState.LOST, "the bisection was stopped"
-    return f"B{bisection.id} goes on with what it has measured"
 
 
 def set_host(context: Context, who: Who, name: str, state: HostState, why: str) -> str:

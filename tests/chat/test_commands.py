@@ -19,7 +19,7 @@ from bisectbot.chat.transport import tell
 from bisectbot.service import commands
 from bisectbot.service.people import judgements
 from bisectbot.service.people.requests import BisectArguments
-from bisectbot.store.tables import CommandLog, Conversation, OptOut, Report, Request, Step, Subscription
+from bisectbot.store.tables import Bisection, CommandLog, Conversation, OptOut, Report, Request, Step, Subscription
 from tests.support.chat import said
 from tests.support.lab import BRANCH, GROUP, HOST, KPI, TREE, Lab
 
@@ -105,6 +105,29 @@ def test_quotas_hold_for_people_and_not_for_operators(make: MakeDesk) -> None:
     assert answer.head == "you have 1 requests running, and 1 is the limit; cancel one, or wait"
     for number in range(3):
         assert ask(desk, "ops", f"compare {shas[number]} {shas[number + 3]}", "irc").follow
+
+
+def test_undecided_commits_get_more_runs_for_the_asking(make: MakeDesk) -> None:
+    lab, desk = make({"confirm_host_hours": 1.0})
+    shas = pushed(lab, [100.0] * 11 + [90.0] * 9)
+    lab.sigma = 5.0
+    ask(desk, "ada", f"bisect {shas[0]}..{shas[-1]} confirm")
+    with lab.context.database.write() as session:
+        row = session.get_one(Bisection, 1)
+        row.settings = {**row.settings, "budget_s": 3600.0}
+    lab.work()
+    assert "B1 gave up" in ask(desk, "nobody", "status B1").head
+    assert "say how many runs it may have, as in `retry B1 runs=20`" in ask(desk, "ada", "retry B1").head
+    assert ask(desk, "ada", "retry B1 runs=1e3").head == "runs=1e3: a number from 1 to 500"
+    assert "retry is for developers" in ask(desk, "nobody", "retry B1 runs=20").head
+    asked = ask(desk, "ada", "retry b1 runs=200")
+    cost = f"take up to 26.7 host hours of {GROUP}, more than 1: say it again with `confirm`"
+    assert re.fullmatch(rf"B1: 200 runs more for \d+ undecided commits {re.escape(cost)}", asked.head), asked.head
+    given = ask(desk, "ops", "retry B1 runs=200 confirm", "irc")
+    assert given.follow == "Q2"
+    assert "B1 is waiting; only one that is over" in ask(desk, "ada", "retry B1 runs=200 confirm").head
+    lab.work()
+    assert f"B1 done: {shas[11][:10]}" in telling.request(lab.context, "Q2").head
 
 
 def test_two_commits_are_compared(lab: Lab, desk: Desk) -> None:

@@ -62,7 +62,7 @@ BY_HAND = (
     "approve R1\napprove R2", "approve R1 -- as ops", "as ops approve R1", "sudo approve R1", "help\napprove R1",
     "whoami\r\napprove R1", "@bisectbot approve R1", "bisectbot: bisectbot: approve R1", "status B1; approve R1",
     "bisect a.b good=main~1 bad=main confirm", "compare main~1 main confirm", "test base=main confirm",
-    "cancel Q1", "retry N1",
+    "cancel Q1", "retry N1", "retry B1 runs=20",
     "pause host=lkp-icl-2sp2-1 x", "resume host=lkp-icl-2sp2-1", "drain now", "mute", "subscribe path=/",
     "unsubscribe W1",
     "dup R1 R1", "fix R1 x", "wrong R1 x", "accept R1 x", "reject R1 x",

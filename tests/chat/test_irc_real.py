@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ from bisectbot.chat.commands import Desk
 from bisectbot.chat.irc import Client
 from bisectbot.chat.safety import Pace
 from bisectbot.config.chat import Irc
+from tests.support.certificate import self_signed
 from tests.support.ircd import Human, Network, free_port
 
 pytestmark = pytest.mark.real
@@ -121,6 +123,36 @@ def test_it_speaks_later_and_comes_back(network: Network, client: Client) -> Non
         client._socket.shutdown(2)
         watcher.wait("QUIT", "PART", seconds=30)
         watcher.wait("JOIN", seconds=60)
+
+
+def test_a_certificate_does_for_a_password(network: Network, desk: Desk, tmp_path: Path) -> None:
+    """SASL EXTERNAL on TLS: our certificate is known to the services, and theirs is checked."""
+    ours = self_signed("bisectbot.example.org")
+    (tmp_path / "ours.pem").write_bytes(ours.pem)
+    with Human(network.port, "owner", "") as owner:
+        owner.send("PRIVMSG NickServ :IDENTIFY bisectbot bisectbot-password")
+        owner.wait("now identified", "now logged in")
+        owner.send(f"PRIVMSG NickServ :CERT ADD {ours.fingerprint}")
+        owner.wait("Added fingerprint")
+    whole = Irc(
+        network="testnet", server="localhost", port=network.tls, certificate_file=tmp_path / "ours.pem",
+        ca_file=network.pem, nick="certified", throttle=0.01,
+    )  # fmt: skip
+    made = Client(whole, desk.hear, Pace(1000))
+    thread = threading.Thread(target=made.run)
+    thread.start()
+    try:
+        assert made.connected.wait(30)
+        with Human(network.port, "looker") as looker:
+            looker.send("WHOIS certified")
+            looker.wait(" 330 looker certified bisectbot ")
+    finally:
+        made.stop()
+        thread.join(20)
+    assert not thread.is_alive()
+    stranger = Client(whole.model_copy(update={"ca_file": None}), desk.hear, Pace(1000))
+    with pytest.raises(ssl.SSLCertVerificationError):
+        stranger._connect()
 
 
 def test_serve_brings_it_in_and_brings_it_back(network: Network, tmp_path: Path) -> None:

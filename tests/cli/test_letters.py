@@ -116,6 +116,7 @@ def test_operators_speak_for_people(desk: Office, capfd: pytest.CaptureFixture[s
         (("report", "show", "R9"), "there is no report R9; see `bisectbot status`"),
         (("report", "show", "B1", "--as-mail"), "'B1' is no report; expected R and a number, as in R12"),
         (("mail", "retry", "M9"), "there is no mail M9; see `bisectbot status`"),
+        (("retry", "B9", "--runs", "20"), "there is no bisection B9; see `bisectbot status`"),
     ],
 )
 def test_what_is_not_there_is_one_line(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import ssl
 import threading
 from collections.abc import Iterator
@@ -11,16 +10,13 @@ from pathlib import Path
 
 import pytest
 from aiosmtpd.smtp import AuthResult, LoginPassword
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from bisectbot.errors import UserError
 from bisectbot.mail.message import compose, seven_bit
 from bisectbot.mail.smtp import Envelope, Outcome, Recipient, Refusal, Result, Security, Settings, deliver, return_path
 from tests.mail.letters import IDENTITY, NOW, letter
 from tests.mail.servers import CUT, TAKE_AND_CUT, Script, free_port, smtp_server
+from tests.support.certificate import self_signed
 
 RAW = bytes(compose(letter(), IDENTITY, NOW))
 ENVELOPE = Envelope(
@@ -172,26 +168,8 @@ def test_a_server_without_8bitmime_gets_seven_bits(script: Script, server: Setti
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A key and a certificate for localhost in one PEM file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = dt.datetime.now(dt.UTC)
-    built = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
     path = tmp_path_factory.mktemp("tls") / "localhost.pem"
-    path.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        + built.public_bytes(serialization.Encoding.PEM)
-    )
+    path.write_bytes(self_signed("localhost").pem)
     return path
 
 

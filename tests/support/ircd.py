@@ -9,12 +9,16 @@ import time
 from pathlib import Path
 from typing import Self
 
+from tests.support.certificate import self_signed
 from tests.support.processes import end
 
 INSPIRCD = """<config format="xml">
 <server name="irc.test" description="test" network="testnet" id="1AA">
 <admin name="a" nick="a" email="a@b.example">
 <bind address="127.0.0.1" port="{port}" type="clients">
+<module name="ssl_gnutls"><module name="sslinfo">
+<sslprofile name="clients" provider="gnutls" certfile="{pem}" keyfile="{pem}" hash="sha256">
+<bind address="127.0.0.1" port="{tls}" type="clients" sslprofile="clients">
 <bind address="127.0.0.1" port="{link}" type="servers">
 <connect allow="*" timeout="60" threshold="100" commandrate="100000" fakelag="no" localmax="100" globalmax="100"
  resolvehostnames="no" useident="no" recvq="65536">
@@ -36,7 +40,9 @@ loadmodule "modules/crypto/pbkdf2v2";
 loadmodule "modules/nickserv/main";
 loadmodule "modules/nickserv/register";
 loadmodule "modules/nickserv/identify";
+loadmodule "modules/nickserv/cert";
 loadmodule "modules/saslserv/main";
+loadmodule "modules/saslserv/external";
 loadmodule "modules/saslserv/plain";
 serverinfo {{ name = "services.test"; desc = "services"; numeric = "00A"; recontime = 1; netname = "testnet";
  hidehostsuffix = "users.test"; adminname = "a"; adminemail = "a@b.example"; registeremail = "a@b.example";
@@ -57,13 +63,19 @@ def free_port() -> int:
 
 
 class Network:
-    """Both servers, running until `stop`; every file of theirs is below ``folder``."""
+    """Both servers, running until `stop`; every file of theirs is below ``folder``.
+
+    On the port ``tls`` it is ``localhost``, with the certificate in ``pem``.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self.port, link = free_port(), free_port()
+        self.port, self.tls, link = free_port(), free_port(), free_port()
         [modules] = {path.parent for path in Path("/usr/lib").glob("**/inspircd/modules/m_cap.so")}
-        values = {"port": self.port, "link": link, "folder": folder, "modules": modules}
+        self.pem = folder / "localhost.pem"
+        values = {"port": self.port, "tls": self.tls, "link": link, "folder": folder, "modules": modules}
+        values["pem"] = self.pem
         (folder / "data").mkdir(parents=True)
+        self.pem.write_bytes(self_signed("localhost").pem)
         (folder / "inspircd.conf").write_text(INSPIRCD.format(**values))
         (folder / "atheme.conf").write_text(ATHEME.format(**values))
         root = ["--runasroot"] if os.getuid() == 0 else []

@@ -15,9 +15,11 @@ from bisectbot.bisect import Costs
 from bisectbot.errors import UserError
 from bisectbot.service import catalog
 from bisectbot.service.bisections import costs, create
-from bisectbot.service.commands import Asker, log
+from bisectbot.service.commands import Asker, log, row_of
 from bisectbot.service.context import Context
-from bisectbot.service.people.requests import BISECT
+from bisectbot.service.people.requests import BISECT, MORE
+from bisectbot.service.search import again
+from bisectbot.service.search.again import More
 from bisectbot.service.search.candidates import Layout
 from bisectbot.service.search.searches import Settings, new_search
 from bisectbot.source.history import commits
@@ -251,6 +253,36 @@ def order_bisection(context: Context, asker: Asker, quoted: Quote, limits: Limit
         request.answer = f"B{bisection.id}"
         log(session, asker, f"bisect {quoted.good}..{quoted.bad}", f"Q{request.id} {request.answer}")
         return f"Q{request.id}", request.answer, True
+
+
+def quote_more(context: Context, word: str, runs: int) -> More:
+    """What ``runs`` more for the undecided commits of a bisection would take. Raises UserError if it has none."""
+    with context.database.read() as session:
+        return again.offer(context, session, row_of(session, Bisection, word, "B"), runs)
+
+
+def order_more(context: Context, asker: Asker, more: More, limits: Limits | None) -> tuple[str, bool]:
+    """Order them; returns the request (``Q9``) that the bisection is now, and whether it is new.
+
+    Raises UserError as `admit`, and where the bisection has gone on meanwhile.
+    """
+    arguments: dict[str, object] = {"bisection": more.bisection, "runs": more.runs, "host_s": more.host_s}
+    with context.database.write() as session:
+        known = admit(context, session, asker, MORE, arguments, limits)
+        if known is not None and known.state is RequestState.RUNNING:
+            return f"Q{known.id}", False
+        row = session.get_one(Bisection, more.bisection, with_for_update=True)
+        request = Request(kind=MORE, asker=asker.name, arguments=arguments, created=now(session))
+        request.state, request.answer = RequestState.RUNNING, f"B{row.id}"
+        session.add(request)
+        session.flush()
+        if row.request_id is not None:
+            before = session.get_one(Request, row.request_id)
+            before.answer = f"{before.answer}; it goes on as Q{request.id}"
+        row.request_id = request.id
+        again.resume(session, row, more)
+        log(session, asker, f"retry B{row.id} runs={more.runs}", f"Q{request.id}")
+        return f"Q{request.id}", True
 
 
 def admit(

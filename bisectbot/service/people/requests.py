@@ -18,6 +18,7 @@ from bisectbot.store.tables import Branch, Kpi, Request, RequestState, Tree
 log = structlog.get_logger()
 
 BISECT = "bisect"
+MORE = "more runs"
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,8 @@ ENGINE = "bisect/1"
 @dataclass(frozen=True)
 class Settings:
     """The arguments of a search beside graph and ends. ``effect`` is bad minus good in KPI units; ``history`` are
-    older sessions at the good level; ``budget_s`` host seconds."""
+    older sessions at the good level; ``budget_s`` host seconds; ``since`` the number of its first experiment after it
+    was last taken up again: what the machinery lost before is forgiven."""
 
     effect: float | None
     history: tuple[tuple[str, str, tuple[float, ...], float], ...]
@@ -47,6 +48,7 @@ class Settings:
     hosts: int
     budget_s: float | None
     seed: int
+    since: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ class Loaded:
     earlier: tuple[tuple[int, Run], ...]
     """Runs of other bisections that were finished before this one began, of candidates with the same image."""
     keys: Epochs
+    since: int
 
     @property
     def history(self) -> History:
@@ -100,7 +103,7 @@ class Loaded:
     @property
     def lost(self) -> int:
         """How many of the newest experiments were lost in a row."""
-        return lost_in_a_row(self.experiments)
+        return lost_in_a_row(self.experiments, self.since)
 
 
 class Epochs:
@@ -156,7 +159,8 @@ def new_search(settings: Settings, layout: Layout) -> Search:
 def load(context: Context, session: Session, bisection: Bisection) -> Loaded:
     """Everything that a bisection knows; changes nothing."""
     layout = read(context.artifacts, bisection.history)
-    search = new_search(wire.from_plain(Settings, bisection.settings), layout)
+    settings = wire.from_plain(Settings, bisection.settings)
+    search = new_search(settings, layout)
     known, observed = experiments_of(session, bisection, "")
     tell_identical(search, layout, known)
     keys = Epochs(observed)
@@ -169,7 +173,7 @@ def load(context: Context, session: Session, bisection: Bisection) -> Loaded:
     for item in known:
         if item.state is ExperimentState.SKIPPED:
             search.skip(item.node, item.reason)
-    return Loaded(search, layout, known, observed, earlier, keys)
+    return Loaded(search, layout, known, observed, earlier, keys, settings.since)
 
 
 def experiments_of(session: Session, bisection: Bisection, check: str) -> tuple[tuple[Known, ...], tuple[Run, ...]]:
@@ -240,9 +244,9 @@ def _environment(session: Session, host: int | None, before: float) -> int | Non
     return session.execute(query.order_by(Run.finished.desc(), Run.id.desc()).limit(1)).scalar_one_or_none()
 
 
-def lost_in_a_row(experiments: Sequence[Known]) -> int:
-    """How many of the newest experiments were lost in a row."""
-    results = (item.state for item in reversed(experiments))
+def lost_in_a_row(experiments: Sequence[Known], since: int) -> int:
+    """How many of the newest experiments, from number ``since`` on, were lost in a row."""
+    results = (item.state for item in reversed(experiments) if item.experiment.number >= since)
     return sum(1 for _ in itertools.takewhile(lambda state: state is ExperimentState.LOST, results))
 
 

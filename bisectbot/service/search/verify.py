@@ -125,7 +125,7 @@ def _advance(context: Context, session: Session, row: Bisection, proof: Proof, n
         value = tell_run(search, node, run, proof.kpi, keys)
         if value is not None:
             sides[node].append(value)
-    check = judge(proof, search.verdict(), sides, _wrong(known))
+    check = judge(proof, search.verdict(), sides, _wrong(known, settings.since))
     if check is not None:
         return replace(proof, check=check)
     job = session.get_one(Job, proof.job)
@@ -139,9 +139,9 @@ def _advance(context: Context, session: Session, row: Bisection, proof: Proof, n
     return proof
 
 
-def _wrong(known: tuple[Known, ...]) -> str:
+def _wrong(known: tuple[Known, ...], since: int) -> str:
     """Why a proof cannot go on, "" if it can."""
     skipped = next((item.reason for item in known if item.state is ExperimentState.SKIPPED), "")
     if skipped:
         return skipped
-    return "the machinery gave no result" if lost_in_a_row(known) >= LOST else ""
+    return "the machinery gave no result" if lost_in_a_row(known, since) >= LOST else ""
