@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ def test_the_demo_names_the_planted_commit_or_nobody(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bisectbot", "demo", "--seed", "7", "--json", "--dir", str(tmp_path / "demo")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=350, check=False)
     assert done.returncode in {0, 1}, done.stderr
+    [sigmas] = re.findall(r"([\d.]+) sigma of one run", done.stderr)
+    assert float(sigmas) < 6
     ending = json.loads(done.stdout.splitlines()[-1])
     assert set(ending) == {"planted", "found", "state", "probability", "runs", "mail"}
     assert ending["found"] in {ending["planted"], ""}, "the wrong commit was named"
