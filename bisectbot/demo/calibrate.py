@@ -17,7 +17,7 @@ from pathlib import Path
 from bisectbot.errors import UserError
 from bisectbot.source.git import Git
 
-LOOKUPS = (20, 40, 80, 160, 320, 640, 1280, 2560, 5120)
+LOOKUPS = (20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280, 1920, 2560, 5120)
 RUNS = 40
 WANTED_SIGMAS = 5.0
 """The effect in standard deviations of one run that is aimed at."""
