@@ -82,6 +82,7 @@ def evidence(report: Report) -> list[str]:
         _side("parent", found.parent),
         _side("commit", found.culprit),
         "",
+        *_size(found.interval),
         *_overlap(found.parent.values, found.culprit.values),
         *_checks(found.checks),
         *_suspects(found.suspects),
@@ -242,6 +243,14 @@ def _side(name: str, side: Side) -> str:
     percent = f"{100 * spread / abs(mean):6.1f}%" if mean else ""
     average = mean_text(mean).strip()  # the digits that the table shows
     return f"  {name} {side.commit[:10]:<10} {len(values):7d} {boots:>6} {average:>14} {percent}".rstrip()
+
+
+def _size(interval: tuple[float, float] | None) -> list[str]:
+    """How large the change is, by more than the few runs of both sides."""
+    if interval is None:
+        return []
+    low, high = sorted(interval, key=abs)
+    return [*_wrapped(f"  All runs of the search: between {low:+.1f}% and {high:+.1f}%, with 95 %."), ""]
 
 
 def _overlap(parent: Sequence[float], culprit: Sequence[float]) -> list[str]:

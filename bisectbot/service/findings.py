@@ -68,6 +68,7 @@ def describe(context: Context, session: Session, row: Bisection, blamed: Blamed,
             parent=sides[0],
             culprit=sides[1],
             probability=blamed.verdict.probability,
+            interval=_interval(blamed.verdict, sides[0]),
             checks=_checks(session, row, blamed.verdict),
             suspects=tuple(_commit(info) for info in blamed.suspects),
         ),
@@ -115,6 +116,15 @@ def _finding(row: Bisection, job: Job, around: Surroundings, sides: tuple[Side, 
     effect = after - before if before is not None and after is not None else (verdict.effect or 0.0)
     percent = 100 * effect / before if before else None
     return _told(row.kpi.name, _direction(effect, row), percent, job, around)
+
+
+def _interval(verdict: Verdict, parent: Side) -> tuple[float, float] | None:
+    """In percent of the parent; none where another commit made a part of the change."""
+    base = _mean(parent.values)
+    if verdict.interval is None or verdict.share < 1 or not base:
+        return None
+    low, high = (100 * end / base for end in verdict.interval)
+    return low, high
 
 
 def _told(stat: str, direction: Direction, percent: float | None, job: Job, around: Surroundings) -> Finding:

@@ -78,6 +78,7 @@ def report() -> Report:
                 Check(Outcome.NOT_DONE, "second host group"),
                 Check(Outcome.CONFIRMED, "reverted on v7.1-rc2: back at 53966 (4 runs in 2 boots)"),
             ),
+            interval=(-2.71, -2.49),
         ),
         also=(finding(12.0, Direction.IMPROVEMENT),),
         explanation=Explanation(

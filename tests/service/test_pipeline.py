@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email
 import email.policy
+import re
 from dataclasses import replace
 
 from sqlalchemy import select
@@ -56,6 +57,8 @@ def test_a_slow_commit_is_named_and_its_author_told(lab: Lab) -> None:
     assert "regression" in stored.subject
     text = message.get_content()
     assert shas[24] in text
+    [ends] = re.findall(r"All runs of the search: between -([\d.]+)% and -([\d.]+)%, with 95 %", text)
+    assert 7.0 < float(ends[0]) < 10.0 < float(ends[1]) < 13.0
     assert f'{shas[23][:10]} ("change 23")' in text
     assert replay(lab.context, f"B{bisection.id}").agrees
 
