@@ -59,6 +59,7 @@ class Detector:
     least_probability: float | None = None
     _heads: Heads = field(default_factory=Heads.none, init=False)  # from the start of the window on
     _origins: list[tuple[Runs, tuple[str, ...]]] = field(default_factory=list, init=False)  # of the same, if known
+    _hosts: set[str] = field(default_factory=set, init=False)  # that any head ever came from
     _start: int = field(default=0, init=False)  # of the window
     _origin: int = field(default=0, init=False)  # of the environment: head of the last break
     _settled: list[Step] = field(default_factory=list, init=False)
@@ -93,6 +94,7 @@ class Detector:
         if sessions is not None:
             series, hosts = collapse(series, sessions, first=at)
             origins = list(zip(series, hosts, strict=True))
+            self._hosts.update(host for names in hosts for host in names)
         heads = read(series, first=at)
         stop = at + len(heads)
         cuts = _indexes(breaks, at, stop, "break")
@@ -155,7 +157,7 @@ class Detector:
 
     def _levelled(self) -> Heads:
         """The window's heads without the offsets between hosts, where these are known and several."""
-        if len({host for _, hosts in self._origins for host in hosts}) < 2:
+        if len(self._hosts) < 2:
             return self._heads
         runs, hosts = zip(*self._origins, strict=True)
         if not all(runs):  # some heads came without sessions

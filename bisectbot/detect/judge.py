@@ -121,6 +121,14 @@ def _medians(value: Floats, segment: Ints, start: Ints, length: Ints) -> Floats:
     return medians
 
 
+def _first_medians(rows: Floats, length: Ints) -> Floats:
+    """The median of the first ``length`` values of every row."""
+    ordered = np.sort(np.where(np.arange(rows.shape[1]) < length[:, None], rows, np.inf), axis=1)
+    at = np.arange(len(rows))
+    medians: Floats = (ordered[at, (length - 1) // 2] + ordered[at, length // 2]) / 2
+    return medians
+
+
 def _bounded(residual: Floats, limit: Floats) -> Floats:
     """Hampel's psi: in full up to the limit, bounded by it up to twice as far, nothing beyond four times."""
     bounded: Floats = np.clip(residual, -limit, limit) * np.clip(2 - np.abs(residual) / (2 * limit), 0.0, 1.0)
@@ -315,10 +323,10 @@ def _alone(signal: Signal, now: Fit, noise: Noise, side: int) -> Floats:
     residual = (signal.value[head] - now.level[other, None]) / scale
     sign = np.sign(now.level[rows + (1 if side > 0 else 0)] - now.level[other])
     toward = residual * sign[:, None]
-    median = np.nanmedian(np.where(inside, toward, np.nan), axis=1)
+    median = _first_medians(toward, length[rows])
     far = np.diff(now.bounds)[other].astype(float)
     unsure = median * (1 - np.sqrt(far / (far + length[rows])))  # of the other side's level
-    middle = np.nanmedian(np.where(inside, signal.value[head], np.nan), axis=1)[:, None]
+    middle = _first_medians(signal.value[head], length[rows])[:, None]
     unit = np.maximum(signal.scale * now.core[other, None], LIKE * np.abs(middle - now.level[other, None]))
     apart = np.abs(signal.value[head] - middle) / unit
     agree = np.clip(2 - apart / AGREE, 0.0, 1.0)  # heads that do not are no level
