@@ -27,9 +27,11 @@ TRUST = 8.0  # heads that the noise of the whole stretch counts for beside the l
 SLOPE = 2.5  # a slope's square must exceed so many of its variances before any of it is believed
 CLEAR = 10.0  # of its own standard deviations: so far off even a disturbed head tells
 AGREE = 3.0  # standard deviations from the median of a few heads that make one of them doubtful
+ALLOW = 1.5  # standard deviations by which a longer reach may show more than a shorter one
 LIKE = 0.05  # of the step: heads that differ by less are alike, however quiet the other side is
-# independent windows without excess that every reach is given beforehand: few heads tell little of memory
+# independent windows that every reach is given beforehand, and their inflation beyond 1: few heads tell little
 DOUBT = np.array([10.0, 8.0, 5.0, 2.0, 1.0, 1.0])
+USUAL = np.array([0.0, 0.1, 0.2, 0.4, 0.5, 0.6])  # a fifth of what real measurements of one and the same thing show
 STEADY = 4e4  # the same for the growth of noise with reach: twice what one window of 12 heads tells
 POWER = 1.5  # of the inflation: noise that is not white is not normal either, so more than its scale is asked
 
@@ -225,7 +227,8 @@ def measure(signal: Signal, now: Fit) -> Noise:
     excess = square.sum(axis=0) / np.maximum(inside.sum(axis=0), 1) - 1
     information = REACH**4 * independent
     walk = float((excess * REACH**2 * independent).sum()) / (float(information.sum()) + STEADY)
-    growth = 1 + np.maximum(independent * excess / (DOUBT + independent), max(walk, 0.0) * REACH**2)
+    drawn = (DOUBT * USUAL + independent * excess) / (DOUBT + independent)
+    growth = 1 + np.maximum(drawn, max(walk, 0.0) * REACH**2)
     inflation = np.maximum.accumulate(np.maximum(growth, 1.0))
     return Noise(_pair(now), inflation, shape(now.residual / now.core[now.segment]))
 
@@ -246,7 +249,7 @@ def weigh(signal: Signal, now: Fit, noise: Noise) -> Verdict:
         _moments(signal, now), at, now.bounds[:-2], now.bounds[2:], jump=jump, noises=(now.local[:-1], now.local[1:])
     )
     inflation = np.sqrt(noise.between(seen.heads[0], seen.heads[1]))
-    every = np.abs(seen.t) / inflation**POWER
+    every = _abrupt(seen, inflation) / inflation**POWER
     rows, best = np.arange(len(at)), every.argmax(axis=1)
     t = every[rows, best]
     freedom = TRUST / 2 + np.minimum(now.bounds[2:] - now.bounds[:-2] - 2, 2 * LOCAL)
@@ -260,6 +263,15 @@ def weigh(signal: Signal, now: Fit, noise: Noise) -> Verdict:
         after=now.level[:-1] + signal.scale * seen.after[rows, best],
         doubt=signal.scale * (seen.doubt * inflation)[rows, best],
     )
+
+
+def _abrupt(seen: Comparison, inflation: Floats) -> Floats:
+    """|t| of every reach, of no more than the shorter reaches allow: a step is all there at once, a drift is not."""
+    jump, margin = seen.after - seen.before, ALLOW * seen.doubt * inflation
+    up = np.minimum(jump, np.minimum.accumulate(jump + margin, axis=1))
+    down = np.minimum(-jump, np.minimum.accumulate(margin - jump, axis=1))
+    t: Floats = np.nan_to_num(np.maximum(np.maximum(up, down), 0.0) / seen.doubt)
+    return t
 
 
 def _moments(signal: Signal, now: Fit) -> list[Floats]:

@@ -54,6 +54,17 @@ def test_a_large_step_alarms_with_its_second_head():
     assert indexes(series) == [60]
 
 
+@pytest.mark.parametrize(("heads", "waves"), [(200, 1.75), (260, 1.25), (300, 2.5)])
+def test_a_slow_wave_has_none(heads: int, waves: float):
+    """Ten standard deviations from crest to trough: much differs far apart, nothing from one head to the next."""
+    found = 0
+    for seed in range(20):
+        rng = np.random.default_rng([seed, 44])
+        wave = np.sin(2 * np.pi * (waves * np.arange(heads) / heads + rng.random()))
+        found += len(indexes([[value] for value in (100 + 5 * wave + rng.standard_normal(heads)).tolist()]))
+    assert found <= 5
+
+
 @pytest.mark.parametrize("value", [0.0, -3.0, 1e9, 1e-9])
 def test_a_constant_series_has_none(value: float):
     assert indexes([[value]] * 100) == []
