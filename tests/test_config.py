@@ -193,6 +193,10 @@ def test_all_mistakes_are_told_at_once_also_those_of_host_files(tmp_path: Path) 
             "group: here\ndriver: simulated\nsimulated: {model: m.yaml}\n",
             "hosts/here-1.yaml: simulated.model: no such file: hosts/m.yaml",
         ),
+        (
+            "group: here\ndriver: qemu\nready: {thp: never}\n",
+            "hosts/here-1.yaml:3: ready: a guest has no governor and no turbo",
+        ),
         ("- local\n- driver\n", "hosts/here-1.yaml:1: expected keys and values, found"),
     ],
 )

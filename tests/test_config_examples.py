@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from bisectbot import config
 from bisectbot.config import chat as chatconfig
 from bisectbot.config import mail as mailconfig
+from workers.hosts.machine import Machine
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "config"
@@ -78,6 +79,18 @@ def test_what_the_examples_keep_in_comments_is_understood_too(path: Path, tmp_pa
         changed = tmp_path / "bisectbot.yaml"
         changed.write_text(text[: match.start()] + match[1] + match[2] + text[match.end() :])
         config.load(changed)
+
+
+def test_the_drivers_that_a_host_file_keeps_in_comments_are_understood(tmp_path: Path) -> None:
+    text = (CONFIG / "hosts/lkp-icl-2sp2-1.yaml").read_text()
+    blocks = re.findall(r"(?:^#   .*\n)+", text, re.MULTILINE)
+    found = [yaml.safe_load(re.sub(r"^#   ", "", block, flags=re.MULTILINE)) for block in blocks]
+    assert [settings["driver"] for settings in found] == ["ssh", "local"]
+    for settings in found:
+        settings.get("ssh", {}).pop("key_file", None)  # a file that must be there
+        host = config.Host.model_validate({"group": "lkp-icl-2sp2", **settings})
+        if host.ssh is not None:
+            Machine("example", host.ssh.labgrid).check()
 
 
 # The reference: each table is held against the model of its section.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from bisectbot.yamlfile import (
     Name,
@@ -116,6 +116,16 @@ class Host(Section):
     qemu: QemuDriver = QemuDriver()
     ssh: SshDriver | None = None
     simulated: SimulatedDriver | None = None
+
+    @field_validator("ready")
+    @classmethod
+    def _knobs(cls, ready: ReadySpec, info: ValidationInfo) -> ReadySpec:
+        if info.data.get("driver") == "qemu" and ready != ReadySpec():
+            raise ValueError(
+                "a guest has no governor and no turbo; set them on the worker's machine, and huge pages with"
+                " qemu.cmdline: transparent_hugepage=never"
+            )
+        return ready
 
     @property
     def exclusive(self) -> str:

@@ -34,6 +34,7 @@ ARM_S = 300.0
 PAUSE_S = 2.0
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _LOOK_SCRIPT = f"""
+[ -e /dev/cpu/0/msr ] || modprobe -q msr 2> /dev/null
 grep -sH '' {" ".join(FILES)}
 [ -r /dev/cpu/0/msr ] && dd if=/dev/cpu/0/msr bs=8 count=1 skip=52 iflag=skip_bytes 2> /dev/null | od -An -td8 |
     sed 's/^ */{SMI}:/'
@@ -89,12 +90,19 @@ class Box:
         log.info("box is reset", host=self.name)
         with contextlib.suppress(InfraError):
             self.shell.run(bootload.disarm_script(), LOOK)
+        before = self._up()
         self._machine.power("cycle")
         deadline = time.monotonic() + self.limits.firmware_s + self.limits.userspace_s
-        while not self.shell.reachable(LOOK):
+        while self._up() in {"", before}:  # a controller may take its time: what still answers is not back yet
             if time.monotonic() > deadline:
                 raise InfraError(f"{self.name} does not come back after a reset")
             _rest(stop)
+
+    def attend(self) -> Listener:
+        """Listen to a box that is up."""
+        watch = BootWatch(self.limits)
+        watch.attend(time.monotonic())
+        return Listener(self._console().read, watch, self.console_log)
 
     def install(self, kernel: Kernel, signature: str, extra: str) -> Installed:
         """The kernel on the box's own disk. Raises InfraError when the disk is full."""
@@ -170,6 +178,13 @@ class Box:
             return self.shell.run(f"cat {BOOT_ID} /proc/cmdline /proc/version", LOOK)
         except InfraError:
             return None
+
+    def _up(self) -> str:
+        """What tells the boot that the box is up in from all others, "" if it does not answer."""
+        try:
+            return self.shell.run(f"cat {BOOT_ID}", LOOK).strip()
+        except InfraError:
+            return ""
 
     def _console(self) -> Machine:
         return Machine(f"{self.name} console", self._target)

@@ -1,4 +1,7 @@
-"""This machine as a host: nothing boots, a build is unpacked and its programs run here, pinned."""
+"""This machine as a host: nothing boots, a build is unpacked and its programs run here, pinned.
+
+It is made ready and looked at as a box is: what its file says is set and read back, heat discards a run.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,9 @@ from workers import process
 from workers.archive import unpack
 from workers.facts import environment
 from workers.hosts.base import RESULTS, Booted, Place, Program
+from workers.hosts.here import Here
+from workers.hosts.inventory import expected
+from workers.hosts.ready import disturbances, make_ready, wanted
 from workers.process import Command, Ended, Stop, check_cpus, clean_environment
 
 
@@ -22,8 +28,13 @@ class LocalHost:
     """Every build is unpacked at the same path (its length moves the stack, and so the numbers), fresh whenever the
     build changes or a fresh boot is asked for."""
 
-    def __init__(self, place: Place, settings: config.Host) -> None:
+    def __init__(self, place: Place, settings: config.Host, here: Here | None = None) -> None:
         self._place = place
+        self._here = here or Here()
+        self._ready = settings.ready
+        self._expected = expected(place.facts)
+        self._before: dict[str, str] = {}
+        self._disturbed: list[str] = []
         self._cpus = settings.local.cpus
         self._tree = place.folder / "unpacked"
         self._home = place.folder / "scratch"
@@ -54,6 +65,8 @@ class LocalHost:
                 shutil.rmtree(self._tree)
             unpack(archive, self._tree)
             self._mark.write_text(assignment.signature, encoding="utf-8")
+        want = wanted(self._ready, assignment.job)
+        self._before = make_ready(self._place.name, self._here, want, self._expected)
         return None
 
     def boots(self) -> tuple[BootRecord, ...]:
@@ -81,12 +94,14 @@ class LocalHost:
                 output_limit=program.output_limit,
                 cpus=self._cpus,
             )
-            return process.run(command, stdout, stderr, owner=self._owner, stop=stop, hold=hold)
+            ended = process.run(command, stdout, stderr, owner=self._owner, stop=stop, hold=hold)
+            self._disturbed = disturbances(self._before, self._here.look())
+            return ended
         finally:
             shutil.rmtree(self._home, ignore_errors=True)
 
     def disturbed(self) -> str:
-        return ""
+        return "; ".join(self._disturbed)
 
     def results(self) -> dict[str, Path]:
         return {file.name: file for file in sorted(self._results.glob("*")) if file.is_file() and not file.is_symlink()}

@@ -28,8 +28,10 @@ from workers.hosts.attempts import Attempt, DiedError, Journal, boot
 from workers.hosts.base import RESULTS, Booted, Place, Program
 from workers.hosts.console import Listener
 from workers.hosts.guestdriver import GuestDriver
-from workers.hosts.inventory import FILES, Expected, expected, measure, missing
+from workers.hosts.here import Here
+from workers.hosts.inventory import FILES, Expected, Inventory, expected, measure, mismatches, missing
 from workers.hosts.machine import Machine
+from workers.hosts.ready import disturbances
 from workers.hosts.watch import Blame, BootWatch, Death, Failure, Limits, Phase
 from workers.process import Cut, Ended, Stop
 
@@ -58,7 +60,12 @@ class QemuHost:
         self._journal = Journal(place.folder, place.name)
         self._guest: _Guest | None = None
         self._record = BootRecord("", 0.0, 0.0)
+        self._here = Here()
+        self._borrowed = False  # the kernel is the host file's, and a program is measured on it
+        self._before: dict[str, str] = {}
+        self._disturbed: list[str] = []
         self._check()
+        self._qemu = _version()
 
     def clear(self) -> int:
         self._end()
@@ -74,7 +81,9 @@ class QemuHost:
         self._end()
         shutil.rmtree(self._tree, ignore_errors=True)
         unpack(archive, self._tree)
-        built = kernel.find(self._tree) or kernel.Kernel(self._fallback(), release="")
+        own = kernel.find(self._tree)
+        self._borrowed = own is None
+        built = own or kernel.Kernel(self._fallback(), release="")
         job = GuestJob(
             program.line,
             {**program.environment, RESULTS: "/results"},
@@ -85,6 +94,7 @@ class QemuHost:
         )
         write_initramfs(job, self._initramfs)
         accel = self._accelerator(built.image)
+        self._before = self._here.look()
 
         def attempt(this: Attempt) -> float:
             return self._boot(this, built, accel, stop)
@@ -106,6 +116,7 @@ class QemuHost:
         guest = self._guest
         if guest is None:
             raise InfraError(f"{self._place.name}: nothing is booted")
+        self._disturbed = []
         stdout.touch()
         stderr.touch()
         began = time.monotonic()
@@ -122,6 +133,8 @@ class QemuHost:
             return Ended(1, time.monotonic() - began, cut=Cut.CRASHED, why=str(error.how))
         finally:
             guest.end()
+        if not self._settings.exact:  # heat changes no count of instructions
+            self._disturbed = disturbances(self._before, self._here.look())
         return guest.outcome(stdout, stderr, program.output_limit)
 
     def read(self, path: str) -> str:
@@ -133,11 +146,14 @@ class QemuHost:
         machine = (
             ("guest", f"qemu {self._settings.cpus} CPUs, {self._settings.nodes} nodes, {self._settings.memory} MiB"),
             ("accelerator", self._guest.accelerator if self._guest else ""),
+            ("qemu", self._qemu),
+            *((("kernel", measure(files).release),) if self._borrowed else ()),
         )
         return (*environment(lambda path: files.get(path, "")), *machine)
 
     def disturbed(self) -> str:
-        return ""
+        """What happened to the worker's own machine: a guest knows nothing of heat."""
+        return "; ".join(self._disturbed)
 
     def results(self) -> dict[str, Path]:
         return self._guest.results() if self._guest else {}
@@ -151,7 +167,9 @@ class QemuHost:
                 raise UserError(f"host {self._place.name}: no {tool} on this machine; install {package}")
         static_busybox()
         process.check_cpus(self._settings.pinned, f"host {self._place.name}: qemu.pinned")
-        expected(self._place.facts)
+        have = Inventory(cpus=self._settings.cpus, nodes=self._settings.nodes, memory_kib=self._settings.memory * 1024)
+        if wrong := mismatches(expected(self._place.facts), have):
+            raise UserError(f"host {self._place.name}: its group's file and qemu.* differ: {'; '.join(wrong)}")
 
     def _fallback(self) -> Path:
         if self._settings.kernel is None:

@@ -1,10 +1,15 @@
-"""Ready before measuring: what is set on a machine and read back, and what disturbs a run. Pure."""
+"""Ready before measuring: what is set on a machine and read back, and what disturbs a run."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from workers.hosts.inventory import CPU, Files, throttled
+from bisectbot import config
+from bisectbot.errors import InfraError
+from bisectbot.jobs.assignment import Job
+from workers.hosts.inventory import CPU, Expected, Files, measure, mismatches, throttled
 
 THP = "/sys/kernel/mm/transparent_hugepage/enabled"
 SMI = "smi"
@@ -19,6 +24,33 @@ class Ready:
     turbo: bool | None = None
     smt: bool | None = None
     thp: str = ""
+
+
+class Knobs(Protocol):
+    """A machine whose files can be looked at and written: a box over ssh, or this one."""
+
+    def look(self) -> dict[str, str]: ...
+    def write(self, values: Sequence[tuple[str, str]]) -> None: ...
+
+
+def wanted(settings: config.ReadySpec, job: Job) -> Ready:
+    """What the host's file says; the job's own governor is stronger."""
+    governor = dict((*job.parameters, *job.params)).get("cpufreq_governor", "")
+    return Ready(governor or settings.governor, settings.turbo, settings.smt, settings.thp)
+
+
+def make_ready(name: str, machine: Knobs, want: Ready, expect: Expected) -> dict[str, str]:
+    """Set what ``want`` says on the machine ``name`` and read it back: its files as they are now.
+
+    Raises InfraError for a machine that is not as it should be, or not what its group's file says.
+    """
+    machine.write(writes(want, machine.look()))
+    files = machine.look()
+    if complaints := unready(want, files):
+        raise InfraError(f"{name} is not ready: {'; '.join(complaints)}")
+    if wrong := mismatches(expect, measure(files)):
+        raise InfraError(f"{name} is not what hosts/*.yaml says: {'; '.join(wrong)}")
+    return files
 
 
 def writes(want: Ready, files: Files) -> list[tuple[str, str]]:

@@ -19,14 +19,14 @@ from bisectbot.results.delivery import BootRecord
 from workers.archive import unpack
 from workers.facts import environment
 from workers.guest import files_of
-from workers.hosts import job, kernel
+from workers.hosts import bootload, job, kernel
 from workers.hosts.attempts import Attempt, DiedError, Journal, boot
 from workers.hosts.base import Booted, Place, Program
 from workers.hosts.boxes import LOOK, Box
 from workers.hosts.console import Listener
-from workers.hosts.inventory import expected, measure, mismatches, missing
+from workers.hosts.inventory import expected, measure, missing
 from workers.hosts.kernel import Kernel
-from workers.hosts.ready import Ready, disturbances, unready, writes
+from workers.hosts.ready import disturbances, make_ready, wanted
 from workers.hosts.shell import quote
 from workers.hosts.watch import Blame, Death, Failure, Phase
 from workers.process import Cut, Ended, Stop
@@ -53,6 +53,7 @@ class SshHost:
         self._state = place.folder / "booted.json"
         self._tree = place.folder / "unpacked"
         self._listener: Listener | None = None
+        self._own = False  # whether the build brings the kernel
         self._before: dict[str, str] = {}
         self._after: dict[str, str] = {}
         self._results = b""
@@ -79,6 +80,7 @@ class SshHost:
         shutil.rmtree(self._tree, ignore_errors=True)
         unpack(archive, self._tree)
         found = kernel.find(self._tree)
+        self._own = found is not None
         record = None
         if found:
             record = self._on_kernel(assignment, found, stop)
@@ -147,12 +149,16 @@ class SshHost:
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         told = environment(lambda path: self._before.get(path, ""))
+        if not self._own:
+            return (*told, ("kernel", measure(self._before).release))
         return (*told, ("boot", self._settings.boot))
 
     def _on_kernel(self, assignment: RunAssignment, found: Kernel, stop: Stop) -> BootRecord:
         signature = assignment.signature or assignment.artifact
         known = self._known()
         if known and known[0] == signature and not assignment.fresh_boot and self._box.up_with(known[1].key):
+            if self._listener is None:  # an earlier worker has booted it
+                self._listener = self._box.attend()
             return known[1]
         self._state.unlink(missing_ok=True)
 
@@ -160,17 +166,24 @@ class SshHost:
             return self._boot(this, found, stop)
 
         record = boot(self._journal, signature, attempt, self._place.clock.now)
-        self._state.write_text(json.dumps({"signature": signature, "record": asdict(record)}), encoding="utf-8")
+        state = {"signature": signature, "boot": self._settings.boot, "record": asdict(record)}
+        self._state.write_text(json.dumps(state), encoding="utf-8")
         return record
 
     def _on_any(self, stop: Stop) -> None:
-        """What is measured is a program: whatever kernel is up will do; its files go to the box."""
+        """What is measured is a program: on the known-good kernel, whatever was measured before."""
         self._box.recover(stop)
+        if self._box.up_with(f"{bootload.KEY}="):
+            self._listen_no_more()
+            self._box.cycle(stop)
         self._box.send_tree(self._tree, f"{job.FOLDER}/build")
 
     def _known(self) -> tuple[str, BootRecord] | None:
+        """What was booted last, if it was in the way in which this host boots now: the two are never mixed."""
         try:
             told = json.loads(self._state.read_text(encoding="utf-8"))
+            if told["boot"] != self._settings.boot:
+                return None
             return str(told["signature"]), BootRecord(**told["record"])
         except (OSError, ValueError, TypeError, KeyError):
             return None
@@ -221,15 +234,9 @@ class SshHost:
         return replace(how, blame=Blame.KERNEL, why=f"{how.why}; the known-good kernel is well")
 
     def _make_ready(self, assignment: RunAssignment) -> None:
-        wanted = dict((*assignment.job.parameters, *assignment.job.params)).get("cpufreq_governor", "")
-        want = Ready(wanted or self._ready.governor, self._ready.turbo, self._ready.smt, self._ready.thp)
-        files = self._box.look()
-        self._box.write(writes(want, files))
-        self._before, self._after = self._box.look(), {}
-        if complaints := unready(want, self._before):
-            raise InfraError(f"{self._place.name} is not ready: {'; '.join(complaints)}")
-        if wrong := mismatches(self._expected, measure(self._before)):
-            raise InfraError(f"{self._place.name} is not what hosts/*.yaml says: {'; '.join(wrong)}")
+        want = wanted(self._ready, assignment.job)
+        self._before = make_ready(self._place.name, self._box, want, self._expected)
+        self._after = {}
 
     def _wait(self, program: Program, began: float, stop: Stop) -> Ended:
         deadline = began + self._place.clock.real(program.timeout_s)

@@ -181,6 +181,12 @@ class BootWatch:
         self._marked = False
         self._line.clear()
 
+    def attend(self, now: float) -> None:
+        """The machine is up in a boot that somebody else has watched."""
+        self.reset(now)
+        self.started = 1
+        self.reached(Phase.VERIFIED, now)
+
     def died(self, failure: Failure, why: str) -> Death:
         """The driver saw it die. The first death stays, save that failing hardware explains all others."""
         if self.death is None or (failure is Failure.SICK and self.death.blame is not Blame.MACHINE):

@@ -114,6 +114,16 @@ def test_what_is_worth_a_note_is_no_death():
     assert len(watch.notes) == 20
 
 
+def test_a_boot_that_somebody_else_watched_may_still_die():
+    watch = BootWatch(LIMITS)
+    watch.attend(0.0)
+    watch.tick(1e6)
+    assert (watch.death, watch.phase) == (None, Phase.VERIFIED)
+    watch.feed(FIRMWARE, 1e6)
+    assert watch.death is not None
+    assert (watch.death.failure, watch.death.blame) == (Failure.SELF_REBOOT, Blame.KERNEL)
+
+
 def test_a_reset_on_purpose_forgets_what_was_before():
     watch = watching(*SOUND)
     watch.reset(100.0)
