@@ -4,16 +4,34 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from sqlalchemy import select
 
+from bisectbot.bisect import State
 from bisectbot.config import CanarySpec
 from bisectbot.jobs.assignment import RunAssignment
 from bisectbot.results.delivery import Outcome, RunDelivery
+from bisectbot.service.care import doubts
 from bisectbot.service.care.canary import canary, record
-from bisectbot.service.commands import Asker, set_host
+from bisectbot.service.commands import Asker, set_host, submit_bisection
 from bisectbot.service.dispatch import dispatch
-from bisectbot.store.tables import Host, HostState, Purpose, Run
-from tests.support.lab import HOST, Lab
+from bisectbot.service.people.requests import BisectArguments
+from bisectbot.service.report import report
+from bisectbot.service.search.verdicts import verdict_of
+from bisectbot.store.tables import (
+    Bisection,
+    Finding,
+    Host,
+    HostState,
+    Outbox,
+    OutboxState,
+    Purpose,
+    Report,
+    ReportState,
+    Run,
+)
+from tests.support import lab as support
+from tests.support.lab import BRANCH, HOST, TREE, Lab
 
 LEVEL = 100.0
 
@@ -87,6 +105,8 @@ def test_three_canaries_as_before_clear_a_host_and_three_others_condemn_it(lab: 
     watched(lab)
     days(lab, 6)
     set_host(lab.context, Asker("ada"), HOST, HostState.SUSPECT, "a look")
+    with lab.context.database.read() as session:  # a person's word casts no doubt on what was measured before
+        assert not doubts.moved(session.execute(select(Host).where(Host.name == HOST)).scalar_one())
     days(lab, 4)
     assert host(lab) == (HostState.GOOD, "3 canaries in a row passed (canary)")
     set_host(lab.context, Asker("ada"), HOST, HostState.SUSPECT, "another look")
@@ -96,6 +116,26 @@ def test_three_canaries_as_before_clear_a_host_and_three_others_condemn_it(lab: 
     _moved(lab, 0.0)
     days(lab, 4)
     assert host(lab)[0] is HostState.UNKNOWN
+
+
+@pytest.mark.parametrize("mailed", [True, False], ids=["letter written before", "letter written after"])
+def test_verdicts_since_the_last_good_canary_are_in_doubt(lab: Lab, monkeypatch: pytest.MonkeyPatch, *, mailed: bool):
+    watched(lab)
+    days(lab, 5)
+    expected: dict[int, tuple[ReportState, bool]] = {}
+    if mailed:
+        expected[_searched(lab, start=10)] = (ReportState.RELEASED, False)
+        days(lab, 1)  # a good canary: what was before it is in no doubt
+    else:
+        monkeypatch.setattr(support, "STEPS", tuple(step for step in support.STEPS if step is not report))
+    second = _searched(lab, start=20)
+    lab.sigma = 0.1
+    _moved(lab, 12.0)
+    days(lab, 6)
+    reason = host(lab)[1]
+    assert f"1 verdict since its last good one is in doubt: B{second}" in reason
+    report(lab.context)
+    assert _letters(lab) == {**expected, second: (ReportState.HELD, True)}
 
 
 def test_failing_canaries_are_no_passes(lab: Lab):
@@ -141,3 +181,30 @@ def _moved(lab: Lab, by: float, only: Purpose | None = None) -> None:
         return replace(delivery, samples=samples)
 
     lab.measured = measured  # type: ignore[method-assign]
+
+
+def _searched(lab: Lab, start: int) -> int:
+    """A line of commits with a step, and a bisection of it that is over: its number."""
+    shas = lab.upstream.line([LEVEL] * 4 + [LEVEL - 20.0] * 3, start=start)
+    lab.upstream.push(shas[-1])
+    lab.work()
+    submit_bisection(lab.context, Asker("ada"), BisectArguments(TREE, BRANCH, shas[0], shas[-1]))
+    lab.work()
+    with lab.context.database.read() as session:
+        row = session.execute(select(Bisection).order_by(Bisection.id.desc()).limit(1)).scalar_one()
+        verdict = verdict_of(row)
+        assert verdict is not None
+        assert verdict.state is State.CULPRIT
+        return row.id
+
+
+def _letters(lab: Lab) -> dict[int, tuple[ReportState, bool]]:
+    """Of each reported bisection, how its report stands and whether its letter waits for a person."""
+    with lab.context.database.read() as session:
+        query = (
+            select(Finding.bisection_id, Report.state, Outbox.state)
+            .join(Report, Finding.report_id == Report.id)
+            .join(Outbox, Outbox.report_id == Report.id)
+        )
+        rows = session.execute(query).all()
+        return {bisection: (state, letter is OutboxState.AWAITING_APPROVAL) for bisection, state, letter in rows}

@@ -22,7 +22,7 @@ from bisectbot.detect import Boot, Outcome, find_steps, retest
 from bisectbot.detect.drift import Drift, drift, passes
 from bisectbot.errors import InfraError, UserError
 from bisectbot.service import catalog
-from bisectbot.service.care import states
+from bisectbot.service.care import doubts, states
 from bisectbot.service.context import Context
 from bisectbot.service.plan import Why, want_build, want_runs
 from bisectbot.source.history import changes, facts
@@ -72,7 +72,7 @@ def canary(context: Context) -> int:
     _plan(context, spec)
     with context.database.write() as session:
         hosts = session.execute(select(Host).where(Host.name.in_(context.config.hosts))).scalars().all()
-        return sum(_judge(session, host) for host in hosts)
+        return sum(_judge(context, session, host) for host in hosts)
 
 
 def record(session: Session, host: Host, scale: float = 1.0) -> Record:
@@ -133,17 +133,25 @@ def _due(session: Session, host: Host, purpose: Purpose, interval: float) -> boo
     return last is None or now(session) - last >= interval
 
 
-def _judge(session: Session, host: Host) -> bool:
+def _judge(context: Context, session: Session, host: Host) -> bool:
     sessions = _sessions(session, host, Purpose.CANARY)
     measured = [one for one in sessions if one.boots]
     if host.state in states.TRUSTED:
         # what was before somebody said that it is good, or was another epoch, was another machine
         epoch = [one for one in measured if one.environment == measured[-1].environment and one.planned >= host.since]
         found = drift([one.values for one in epoch])
-        return found is not None and _move(session, host, HostState.SUSPECT, _told(found, epoch))
+        return found is not None and _suspect(context, session, host, found, epoch)
     if host.state in {HostState.SUSPECT, HostState.BAD}:
         return _clear(session, host, sessions)
     return False
+
+
+def _suspect(context: Context, session: Session, host: Host, found: Drift, epoch: Sequence[Sitting]) -> bool:
+    """It was good until the first sitting of the new level; what it measured since the last one before is in doubt."""
+    _move(session, host, HostState.SUSPECT, _told(found, epoch))
+    host.trusted = epoch[found.since].planned
+    host.reason += doubts.told(doubts.hold(context, session, host))
+    return True
 
 
 def _clear(session: Session, host: Host, sessions: Sequence[Sitting]) -> bool:

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from bisectbot.bisect import State, Verdict
 from bisectbot.errors import UserError
+from bisectbot.service.care import doubts
 from bisectbot.service.context import Context
 from bisectbot.service.search.candidates import Layout
 from bisectbot.service.search.searches import Loaded, load
@@ -55,7 +56,7 @@ def blame(context: Context, session: Session, row: Bisection, verdict: Verdict) 
         suspects=tuple(infos[:-1]),
         before=_runs_of(loaded, parent),
         after=_runs_of(loaded, culprit),
-        uncertain=_uncertain(verdict, len(infos), verification_of(row).hold),
+        uncertain=_uncertain(verdict, len(infos), verification_of(row).hold or doubts.of(session, row.id)),
         notes=(*_of_line(row, layout), *_with_its_own(verdict, layout), *_taken_back(context, row, commit)),
     )
 
