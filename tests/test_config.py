@@ -197,6 +197,13 @@ def test_all_mistakes_are_told_at_once_also_those_of_host_files(tmp_path: Path) 
             "group: here\ndriver: qemu\nready: {thp: never}\n",
             "hosts/here-1.yaml:3: ready: a guest has no governor and no turbo",
         ),
+        *(
+            (
+                f"group: here\ndriver: ssh\nssh:\n  address: root@box\n  labgrid: {{cmd_on: '{command}'}}\n",
+                "hosts/here-1.yaml:5: ssh.labgrid: a password stands in it; keep it in a file that the command reads",
+            )
+            for command in ("ipmitool -P hunter2 power on", "redfish --password=hunter2", "curl https://a:hunter2@bmc")
+        ),
         ("- local\n- driver\n", "hosts/here-1.yaml:1: expected keys and values, found"),
     ],
 )

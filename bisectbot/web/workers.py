@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import FileResponse
 from starlette.concurrency import run_in_threadpool
 
+from bisectbot.errors import InfraError
 from bisectbot.jobs import wire
 from bisectbot.jobs.assignment import BuildClaim, Heartbeat, RunClaim
 from bisectbot.results.delivery import BuildDelivery, RunDelivery
@@ -86,11 +87,14 @@ def _receipt(receipt: deliveries.Receipt) -> Response:
 @router.put("/artifact/{sha256}")
 async def put_artifact(sha256: str, request: Request, context: Ctx) -> Response:
     if not context.artifacts.has(sha256):
-        with tempfile.TemporaryFile() as file:
-            async for chunk in request.stream():
-                await run_in_threadpool(file.write, chunk)
-            file.seek(0)
-            await run_in_threadpool(context.artifacts.put, _chunks(file), sha256)
+        try:
+            with tempfile.TemporaryFile() as file:
+                async for chunk in request.stream():
+                    await run_in_threadpool(file.write, chunk)
+                file.seek(0)
+                await run_in_threadpool(context.artifacts.put, _chunks(file), sha256)
+        except OSError as error:
+            raise InfraError(f"an upload does not fit into {tempfile.gettempdir()}: {error.strerror}") from error
     return Response(status_code=204)
 
 
