@@ -165,8 +165,8 @@ def test_a_system_management_interrupt_in_a_run_discards_it(lab: Lab):
     host = lab.host()
     lab.measure(host, lab.good, "true")
     assert host.disturbed() == ""
-    host._box.shell.put(lab.interrupting().read_bytes(), "/run/smi")
-    _, ended, _, err = lab.measure(host, lab.good, "chmod 755 /run/smi && /run/smi")
+    host._box.shell.put(lab.interrupting().read_bytes(), "/root/smi")
+    _, ended, _, err = lab.measure(host, lab.good, "chmod 755 /root/smi && /root/smi")
     assert (ended.status, err) == (0, "")
     assert re.fullmatch(r"\d+ system management interrupts", host.disturbed())
 
