@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -14,6 +15,7 @@ from bisectbot.errors import InfraError
 from bisectbot.jobs.assignment import Job
 from bisectbot.results.logs import has_parser, read_logs
 from workers import monitors
+from workers.benchmarks.base import variables
 from workers.hosts.base import Program
 
 JOB = Job("j", "t", "command", "here", ())
@@ -26,7 +28,7 @@ class Ran:
         results, apart = folder / "results", folder / "apart"
         results.mkdir()
         apart.mkdir()
-        program = monitors.beside(Program(line), job)
+        program = monitors.beside(Program(line, variables(job)), job)
         environment = {**os.environ, **program.environment, "BISECTBOT_RESULTS": str(results)}
         argv = [*SHELLS[shell], "-c", program.line]
         self.done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60, check=False)
@@ -41,7 +43,7 @@ class Ran:
 
 @pytest.mark.parametrize("shell", sorted(SHELLS))
 def test_every_collector_has_a_log_that_its_parser_reads(tmp_path: Path, shell: str):
-    ran = Ran(tmp_path, "echo out; echo err >&2; sleep 2.2", LONG, shell=shell)
+    ran = Ran(tmp_path, "echo out\necho err >&2; sleep 2.2", LONG, shell=shell)
     assert (ran.done.stdout, ran.done.stderr, ran.done.returncode) == ("out\n", "err\n", 0)
     assert not ran.hidden
     noted = {line.partition(":")[0] for line in ran.note().splitlines()}
@@ -72,6 +74,20 @@ def test_logs_have_lkp_s_layout(tmp_path: Path):
     assert lines[1] == "node: 0"
     assert lines[2].startswith("nr_free_pages ")
     assert [line.split()[0] for line in lines if line.startswith("time: ")] == ["time:"] * 2
+
+
+@pytest.mark.parametrize("shell", sorted(SHELLS))
+def test_a_job_s_parameters_are_its_own_whatever_they_are_called(tmp_path: Path, shell: str):
+    """The kernel's names of idle states were taken for the parameter ``n`` once."""
+    text = monitors.beside(Program("true"), LONG).line
+    names = {name for match in re.finditer(r"\b(?:read -r|for) ([\w ]+?) (?:<|in)|\b(\w+)=", text) for name in
+             re.findall(r"\w+", match[1] or match[2])} - {"IFS", "PATH"}  # fmt: skip
+    assert {"n", "R", "t", "status"} <= names
+    job = replace(LONG, parameters=tuple((name, f"it's {name}") for name in sorted(names)))
+    line = "; ".join(f'echo "${name}"' for name in sorted(names))
+    ran = Ran(tmp_path, line, job, shell)
+    assert ran.done.stdout.splitlines() == [f"it's {name}" for name in sorted(names)]
+    assert "meminfo" in ran.logs
 
 
 @pytest.mark.parametrize(("line", "status"), [("exit 3", 3), ("kill -9 $$", 137), ("nonesuch", 127)])

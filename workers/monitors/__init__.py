@@ -7,6 +7,7 @@ not disturb the run and never fail it: what cannot be watched on a host is a lin
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -47,9 +48,15 @@ def beside(program: Program, job: Job) -> Program:
     chosen = _chosen(job)
     if not chosen:
         return program
-    told = {"BISECTBOT_LINE": program.line, "BISECTBOT_RUNTIME": str(_length(job))}
+    told = {"BISECTBOT_LINE": _own(program) + program.line, "BISECTBOT_RUNTIME": str(_length(job))}
     environment = {**program.environment, **told}
     return replace(program, line=script(chosen), environment=environment, timeout_s=program.timeout_s + PATIENCE_S)
+
+
+def _own(program: Program) -> str:
+    """Shell lines that give the program its own variables back: the monitors' shell may have used the same names."""
+    own = ((name, value) for name, value in sorted(program.environment.items()) if not name.startswith("BISECTBOT_"))
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in own)
 
 
 def logs(results: Mapping[str, Path], job: Job, folder: Path) -> dict[str, Path]:

@@ -24,6 +24,8 @@ free="taskset -c $on"; $free true 2> /dev/null || free=
 around=
 now() { read -r t _ < /proc/uptime; echo "time: $t"; }
 """
+_RUN = """eval "$around sh -c 'eval \\"\\$BISECTBOT_LINE\\"'"; status=$?
+"""  # what is told of the command line is one line whatever the benchmark's are
 _TAIL = """kill $loop $(cat "$R/.sleep" 2> /dev/null) 2> /dev/null; wait $loop 2> /dev/null
 {stop}finish
 rm -f "$R"/.sleep "$R"/.events "$R"/.cycles "$R"/.turbostat
@@ -45,7 +47,7 @@ def script(monitors: Iterable[Monitor]) -> str:
         *(_started(tool) for tool in tools),
         '$free sh -c "$every" 2>> "$N" & loop=$!\n',
         *(f"[ -x {each.program} ] && around='{each.line}'\n" for each in chosen if isinstance(each, Around)),
-        'eval "$around" sh -c \'"$BISECTBOT_LINE"\'; status=$?\n',
+        _RUN,
         _TAIL.format(stop="".join(_stopped(tool) for tool in tools)),
     ]
     return "".join(parts)
