@@ -13,12 +13,36 @@ from typing import Any, Protocol, cast
 
 import pexpect
 from labgrid.factory import target_factory
+from labgrid.step import Step, steps
 
 from bisectbot.errors import InfraError, UserError
 
 POWER_S = 90.0
 """Real seconds within which a power switch must have answered."""
 READ_S = 0.2
+
+
+class _Stack(threading.local):
+    """The steps that a thread is in, newest last. labgrid has one stack for all threads and asserts that each step that
+    ends is its newest: a console that is read while power is switched breaks that, and both fail."""
+
+    def __init__(self) -> None:
+        self._steps: list[Step] = []
+
+    def append(self, step: Step) -> None:
+        self._steps.append(step)
+
+    def pop(self) -> Step:
+        return self._steps.pop()
+
+    def __getitem__(self, index: int) -> Step:
+        return self._steps[index]
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+
+steps._stack = _Stack()
 
 
 class Power(Protocol):

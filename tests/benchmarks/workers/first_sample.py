@@ -75,7 +75,7 @@ def _share(session: Session, host: Host, *, exact: bool) -> None:
     done = (Run.host_id == host.id, Run.host_s > 0)
     columns = (func.sum(Run.seconds), func.sum(Run.host_s), func.count(), func.min(Run.started), func.max(Run.finished))
     used, held, runs, began, ended = session.execute(select(*columns).where(*done)).one()
-    if not runs:
+    if not runs or began is None or ended is None:
         return
     boots = session.execute(select(func.sum(Boot.seconds)).where(Boot.host_id == host.id)).scalar() or 0.0
     span, measuring = ended - began, held - boots if exact else used
