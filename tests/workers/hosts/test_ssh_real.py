@@ -192,12 +192,14 @@ def test_a_controller_that_cannot_be_reached_is_the_machines_fault(lab: Lab):
 
 
 def test_a_kernel_that_panics_in_a_run_is_followed_by_the_known_good_one(lab: Lab):
+    lab.measure(lab.host(), lab.good, "true")
     host = lab.host()  # a worker that did not see the boot
     before = lab.switched()
     _, ended, _, _ = lab.measure(host, lab.good, "echo ops: 42; sync; echo c > /proc/sysrq-trigger")
     assert ended.cut is Cut.CRASHED
-    assert ended.why.startswith("panic (verified): Kernel panic - not syncing")
-    assert [(record.failure, record.blame) for record in host.boots()] == [("panic", "kernel")]
+    assert re.match(r"panic \(verified\): .*Kernel panic - not syncing", ended.why)
+    (*_, last) = host.boots()
+    assert (last.failure, last.blame) == ("panic", "kernel")
     assert host.booted().signature == ""
     assert "root=/dev/vda1" in lab.comes_back(host)
     assert lab.switched() == before
@@ -206,7 +208,7 @@ def test_a_kernel_that_panics_in_a_run_is_followed_by_the_known_good_one(lab: La
 def test_two_boots_that_panic_are_untestable_and_the_known_good_kernel_comes_back_by_itself(lab: Lab):
     host = lab.host()
     before = lab.switched()
-    with pytest.raises(Untestable, match=r"2 boots died on box: panic \(kernel_started\): Kernel panic - not syncing"):
+    with pytest.raises(Untestable, match=r"2 boots died on box: panic .*Kernel panic - not syncing"):
         lab.measure(host, lab.dies, "echo ops: 42")
     assert [(record.failure, record.blame) for record in host.boots()] == [("panic", "kernel")] * 2
     resets = lab.switched()
