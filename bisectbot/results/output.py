@@ -25,6 +25,9 @@ _WORDS = r"[+-]?(?:nan|inf(?:inity)?)"
 _NUMBER = re.compile(rf"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|{_WORDS}", re.IGNORECASE)
 _LINE = re.compile(r"([^:=]+)[:=](.+)", re.DOTALL)
 
+MOST_NAMES = 4
+"""Of the output, that are told to somebody whose KPI is not among them."""
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -78,7 +81,8 @@ def read_kpis(
     for kpi in kpis:
         problem = _problem(kpi, found.get(kpi, []))
         if problem:
-            return Reading(Outcome.FAILED, message=problem)
+            others = "" if kpi in found else _listed([name for name in found if name not in kpis])
+            return Reading(Outcome.FAILED, message=problem + others)
         samples.append((kpi, _value(found[kpi])))
     stats = [(name, _value(said)) for name, said in found.items() if name not in kpis and not _problem(name, said)]
     return Reading(Outcome.DONE, tuple(samples), tuple(stats))
@@ -195,6 +199,14 @@ def _problem(name: str, said: Sequence[_Said]) -> str:
     if other:
         return f"two numbers for {name}: {_quoted(said[0].text)} and {_quoted(other.text)}"
     return ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names that the output has instead: what was meant is often one of them."""
+    if not names:
+        return ""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"; it has {', '.join(name[:60] for name in names[:MOST_NAMES])}{more}"
 
 
 def _value(said: Sequence[_Said]) -> float:

@@ -37,7 +37,8 @@ def test_a_number_for_the_kpi(stdout: str, value: float):
     ("stdout", "message"),
     [
         ("", "no number for ops in the output"),
-        ("other: 3\n", "no number for ops in the output"),
+        ("other: 3\n", "no number for ops in the output; it has other"),
+        ("a: 1\nb: 2\nc: 3\nd: 4\ne: 5\n", "no number for ops in the output; it has a, b, c, d and 1 more"),
         ("ops: NaN\n", 'no finite number for ops: "ops: NaN"'),
         ("ops: 1e999\n", 'no finite number for ops: "ops: 1e999"'),
         ("-inf\n", 'no finite number for ops: "-inf"'),
