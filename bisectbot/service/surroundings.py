@@ -52,7 +52,7 @@ def _measured(session: Session, group: str) -> Host:
     words = {
         "nr_cpu": _count(str(measured.get("cpus", ""))),
         "brand": measured.get("cpu"),
-        "memory": f"{measured['memory_gib']}G" if "memory_gib" in measured else None,
+        "memory": f"{measured['memory_gib']}G" if measured.get("memory_gib", "0") != "0" else None,
     }
     return Host.named(group, **{name: value for name, value in words.items() if value})
 
