@@ -284,6 +284,8 @@ class Play:
                 if row.state != "pending" and (row.values or row.reason):
                     result = " ".join(f"{value:.5g}" for value in row.values) or row.reason.splitlines()[0][:60]
                     self._once(f"  {line.id} #{row.number} {row.commit[:12]} {row.subject}: {result}")
+            for check in search.checks:
+                self._once(f"  {line.id} {check}")
             if line.verdict and not line.culprit:
                 self._once(f"bisection {line.id}: {line.verdict.replace('_', ' ')}: {line.reason}")
         return list(self.searches.values())

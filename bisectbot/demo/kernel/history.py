@@ -21,8 +21,6 @@ from bisectbot.source.git import Git
 
 PACKAGES = Path("/usr/src")
 BASE = "refs/bisectbot/base"
-QUIET, TOGETHER, AFTER = 6, 7, 3
-"""Commits that are pushed one by one, then some at once with the culprit among them, then one by one again."""
 PER_TURN = 9.4
 """What a turn of the loop that the culprit adds takes on it."""
 
@@ -39,6 +37,20 @@ KEPT = (
 )
 _CODE = re.compile(r".*\.(c|h|S|dts|dtsi|rst|txt|rs|sh|py|json|yaml|svg|csv|tbl|pl|asn1|cocci)$")
 _WHO = "Ada Byron <ada.byron@example.org>"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Commits that are pushed one by one, then some at once with the culprit among them, then one by one again."""
+
+    quiet: int
+    together: int
+    after: int
+
+
+WHOLE = Sizes(4, 7, 3)
+LEAST = Sizes(3, 5, 3)
+"""Together with the culprit come at least four more: one that does not build, one that panics, and their fixes."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,7 @@ class Change:
 
 
 _OPEN, _OPEN_END = "fs/namei.c", "\trestore_nameidata();\n\treturn filp;\n}"
+_OPEN_START = "\tset_nameidata(&nd, dfd, pathname, NULL);\n\tfilp = path_openat(&nd, op, flags | LOOKUP_RCU);\n"
 _OPEN_HEAD = "struct file *do_filp_open(int dfd, struct filename *pathname,"
 _PIPE_READ = "\t/* Null read succeeds. */\n"
 _BOOT = "\tdo_sysctl_args();\n"
@@ -118,7 +131,7 @@ def prepare(package: Path, cache: Path) -> Git:
     return git
 
 
-def make(base: Git, path: Path, seed: int, percent: float, instructions: float) -> Made:
+def make(base: Git, path: Path, seed: int, percent: float, instructions: float, sizes: Sizes = WHOLE) -> Made:
     """Write the history into a new bare repository at ``path``; nothing is pushed to its branch yet.
 
     Opening and closing a file takes so many ``instructions``, and ``percent`` more with the culprit. The same seed
@@ -126,10 +139,10 @@ def make(base: Git, path: Path, seed: int, percent: float, instructions: float) 
     """
     turns = math.ceil(percent / 100 * instructions / PER_TURN)
     slower = Change(
-        "fs: give the new file time to settle",
-        Piece(_OPEN, _OPEN_END, f"\tfor (volatile int turn = 0; turn < {turns}; turn++)\n\t\tcpu_relax();\n"),
+        "fs: let a name settle before it is looked up",
+        Piece(_OPEN, _OPEN_START, f"\tfor (volatile int turn = 0; turn < {turns}; turn++)\n\t\tcpu_relax();\n"),
     )
-    changes, culprit = _order(random.Random(seed), slower)  # noqa: S311 - a history, not a secret
+    changes, culprit = _order(random.Random(seed), slower, sizes)  # noqa: S311 - a history, not a secret
     git = Git(path)
     git.init_bare()
     (path / "objects/info/alternates").write_text(f"{base.path.absolute() / 'objects'}\n", encoding="utf-8")
@@ -150,29 +163,32 @@ def make(base: Git, path: Path, seed: int, percent: float, instructions: float) 
         )
         git.run("fast-import", "--quiet", "--date-format=raw", "--force", input=stream)
         shas.append(git.resolve("refs/bisectbot/demo"))
-    one_by_one = range(QUIET + 1)
-    heads = [*one_by_one, *range(QUIET + TOGETHER, len(shas))]
-    subjects = [change.subject for change in changes]
+    heads = [*range(sizes.quiet + 1), *range(sizes.quiet + sizes.together, len(shas))]
     return Made(
         heads=tuple(shas[at] for at in heads),
         culprit=shas[culprit + 1],
         effect=percent / 100,
         commits=len(shas),
         unbuildable=shas[1 + next(i for i, change in enumerate(changes) if change.adds == _NO_NAMES)],
-        inert=shas[1 + subjects.index(_INNOCENT[0].subject)],
+        inert=shas[1 + next(i for i, change in enumerate(changes) if _says_only(change))],
     )
 
 
-def _order(rng: random.Random, slower: Change) -> tuple[list[Change], int]:
-    """Sixteen commits: quiet ones; the culprit with a broken and a panicking one, each with its fix; quiet ones."""
+def _says_only(change: Change) -> bool:
+    return change.adds is not None and change.adds.text.strip().startswith("/*")
+
+
+def _order(rng: random.Random, slower: Change, sizes: Sizes) -> tuple[list[Change], int]:
+    """Quiet commits; the culprit with a broken and a panicking one, each with its fix; quiet ones again."""
     innocent = list(_INNOCENT)
     rng.shuffle(innocent)
+    first, late = sizes.quiet, sizes.quiet + sizes.together - 5
     breaks = [Change("fs: look the name up again", _NO_NAMES), Change("fs: no, once is enough", undoes=_NO_NAMES)]
     dies = [Change("init: look for the table of names", _PANIC), Change("init: there is no such table", undoes=_PANIC)]
-    blocks = [[slower], breaks, dies, *([change] for change in innocent[QUIET : QUIET + TOGETHER - 5])]
+    blocks = [[slower], breaks, dies, *([change] for change in innocent[first:late])]
     rng.shuffle(blocks)
     together = [change for block in blocks for change in block]
-    changes = [*innocent[:QUIET], *together, *innocent[QUIET + TOGETHER - 5 :]]
+    changes = [*innocent[:first], *together, *innocent[late : late + sizes.after]]
     return changes, changes.index(slower)
 
 
