@@ -50,7 +50,7 @@ class BisectionPolicy(Section):
     confidence: float = Field(0.99, gt=0.5, lt=1)
     budget: Seconds = 48 * 3600.0
     daily_budget: Seconds = 12 * 3600.0
-    least_probability: float = Field(0.3, ge=0.05, le=0.99, description="of a step, before it is re-tested")
+    least_probability: float = Field(0.02, ge=0.005, le=0.99, description="of a step, before it is re-tested")
     verify: VerifyPolicy = VerifyPolicy()
 
 

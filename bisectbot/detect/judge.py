@@ -15,6 +15,8 @@ Flags = NDArray[np.bool_]
 REACH = np.array([3.0, 6.0, 12.0, 25.0, 50.0, 100.0])  # heads to either side that are compared
 STRIDE = REACH.astype(np.int64)
 THRESHOLD = 4.3  # evidence (in standard deviations) that makes a step
+NEW = 25  # heads: so short a level at the end of a series is looked at again with every head that comes
+LOOKS = 0.1  # evidence that it must show beyond the others, for each look is another chance
 LOCAL = 40  # heads to either side that tell the local noise
 BEND = 2.0  # Huber's bound: residuals beyond so many standard deviations count as so many
 SHORT = 12  # heads on one side below which the shape of the noise matters
@@ -173,20 +175,31 @@ def _shrunken(square: Floats, start: Ints, length: Ints) -> Floats:
 
 
 def judge(signal: Signal, bounds: Ints, fixed: Ints, threshold: float = THRESHOLD) -> Judged:
-    """Take away the weakest boundaries until every one that is left is a step by itself, of at least ``threshold``."""
+    """Take away the weakest boundaries until every one that is left is a step by itself.
+
+    Its evidence is at least ``threshold``, a little more at the newest heads.
+    """
     bounds = np.concatenate([[0], bounds, [len(signal)]]).astype(np.int64)
     now = fit(signal, bounds)
     noise = measure(signal, now)
     while True:
         verdict = weigh(signal, now, noise)
         keep = np.isin(now.bounds[1:-1], fixed)
-        failing = (verdict.evidence < threshold) & ~keep
+        least = np.full(len(keep), threshold)
+        least[-1:] += LOOKS * _young(now.bounds)
+        failing = (verdict.evidence < least) & ~keep
         if not failing.any():
             return Judged(now, verdict)
         gone = _weakest(failing, verdict, keep)
         inner = now.bounds[1:-1][~gone]
         now = fit(signal, np.concatenate([[0], inner, [len(signal)]]))
         noise = measure(signal, now)
+
+
+def _young(bounds: Ints) -> bool:
+    """Whether the newest level is short, though more than chance is asked of, and no longer than the one before."""
+    last = np.diff(bounds)[-2:]
+    return bool(FIRST < last[-1] <= min(NEW, last[0]))
 
 
 def _weakest(failing: Flags, verdict: Verdict, keep: Flags) -> Flags:
