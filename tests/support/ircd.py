@@ -71,6 +71,7 @@ class Network:
     def __init__(self, folder: Path) -> None:
         self.port, self.tls, link = free_port(), free_port(), free_port()
         [modules] = {path.parent for path in Path("/usr/lib").glob("**/inspircd/modules/m_cap.so")}
+        self._folder = folder
         self.pem = folder / "localhost.pem"
         values = {"port": self.port, "tls": self.tls, "link": link, "folder": folder, "modules": modules}
         values["pem"] = self.pem
@@ -89,7 +90,8 @@ class Network:
         ]
 
     def _start(self, *command: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log)
+        null = subprocess.DEVNULL
+        return subprocess.Popen(command, cwd=self._folder, stdin=null, stdout=self._log, stderr=self._log)
 
     def register(self, account: str, password: str) -> None:
         """Make a services account, as soon as the services are there."""
