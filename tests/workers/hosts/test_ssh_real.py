@@ -24,7 +24,7 @@ from workers.hosts import Place, Program
 from workers.hosts.ssh import SshHost
 from workers.process import Cut, Stop
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(2400)]
 
 JOB = Job("j", "j", "command", "boxes", (Kpi("ops"),))
 RUN = RunAssignment(1, 1, 90.0, "box", JOB, "a" * 40, "", "")
@@ -104,7 +104,7 @@ class Lab:
     def comes_back(self, host: SshHost) -> str:
         """Wait until the box is up with a kernel that is none of ours, without doing anything for it: its command
         line."""
-        deadline = time.monotonic() + 600
+        deadline = time.monotonic() + 1500
         while True:
             with contextlib.suppress(InfraError):
                 line = self.ask(host, "cat /proc/cmdline")
