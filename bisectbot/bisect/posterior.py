@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -251,6 +252,6 @@ def _scale(candidates: Candidates, observed: Sequence[Observed], effect: float |
     good, bad = ends
     spread = float(values.max() - values.min())
     unit = bad - good if good is not None and bad is not None else 0.0
-    if abs(unit) < 0.1 * spread:
-        unit = spread
+    if abs(unit) < 0.1 * spread:  # as large as all that was seen, and signed: mirrored values are the same case
+        unit = math.copysign(spread, unit or float(np.median(values)) - shift)
     return Scale(shift, unit or max(abs(shift), 1.0) * 1e-6)
