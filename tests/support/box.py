@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-VERSION = "1"  # of what is made here: a change makes a new disk
+VERSION = "2"  # of what is made here: a change makes a new disk
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bisectbot-tests"
 PACKAGES = "linux-image-cloud-amd64,openssh-server,grub-common,grub2-common,systemd-sysv,iproute2,kexec-tools,udev"
 SIZE = 1536 * 2**20
@@ -125,6 +125,9 @@ def _configure(root: Path, key: str) -> None:
     (root / "etc/hostname").write_text("box\n")
     (root / "etc/fstab").write_text("/dev/vda1 / ext4 noatime 0 1\n")
     (root / "etc/systemd/network/lan.network").write_text("[Match]\nName=e*\n[Network]\nDHCP=yes\n")
+    patience = root / "etc/systemd/system.conf.d/patience.conf"  # a busy machine emulates a slow one
+    patience.parent.mkdir(exist_ok=True)
+    patience.write_text("[Manager]\nDefaultTimeoutStartSec=infinity\nDefaultStartLimitIntervalSec=0\n")
     units = root / "etc/systemd/system"
     (units / "multi-user.target.wants").mkdir(exist_ok=True)
     (units / "multi-user.target.wants/systemd-networkd.service").symlink_to(
