@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(1500)]
 FILES = 500
 PATCHES = 40
 # Tied sections are visited in the order of a Perl hash: which of a person's two addresses is printed depends on it.
-HASH_SEEDS = ("0", "1", "2", "3", "4", "5", "6", "7")
+HASH_SEEDS = tuple(map(str, range(32)))
 LINES = (
     "clang and LLVM differ", "x = bpf_prog_get(p);", "dma_fence_put(f);", "unsafe_memcpy(a, b);",
     "char a[] __counted_by(n);", "devm_gpio_regmap_register(d);", "gpio_request(4);",
@@ -99,7 +99,8 @@ def test_random_files(kernel: Kernel, ours: maintainers.Maintainers):
     def differs(file: str) -> str | None:
         said = []
         for seed in HASH_SEEDS:
-            said.append(kernel.script("-f", file, seed=seed))
+            # Kernels before 6.7 look for keywords in whole files, too; newer ones and we do so in patches alone.
+            said.append(kernel.script("--no-keywords", "-f", file, seed=seed))
             if said[-1] == answers[file]:
                 return None
         return f"{file}: missing {sorted(said[0] - answers[file])}, extra {sorted(answers[file] - said[0])}"
